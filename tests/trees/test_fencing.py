@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from zonesched.compute.connection import ZoneConnection
 from zonesched.compute.driver import DriverSettings
 from zonesched.compute.fake import FakeDriver
 from zonesched.compute.inventory import InventoryHost
+from zonesched.compute.lease import Lease
 from zonesched.model.fencing import fenced_after_s
 from zonesched.services.audit import audit
 from zonesched.services.hosts import automatic_evacuation
@@ -30,6 +32,17 @@ pytestmark = pytest.mark.slow
 
 FENCE_S = 60.0
 KEPT_S = fenced_after_s(FENCE_S)
+
+
+class Driver(FakeDriver):
+    """The fake driver, which cannot write its lease while its disk is full."""
+
+    is_full = False
+
+    def hold(self, lease: Lease) -> None:
+        if self.is_full:
+            raise OSError(errno.ENOSPC, "no space left on device")
+        super().hold(lease)
 
 
 class Machine:
@@ -44,7 +57,7 @@ class Machine:
         self.network = WsgiAdapter()
         self.is_paused = False
         self.tree = tree
-        self.driver = FakeDriver(DriverSettings(), tree.clock)
+        self.driver = Driver(DriverSettings(), tree.clock)
         self.mount(node)
         self.start(node, fence_after_s)
 
@@ -335,6 +348,40 @@ def test_an_agent_of_a_restored_zone_keeps_its_promise_from_its_start_on(
     # then the zone knows the promise
     assert scene.is_promised()
     scene.seconds_until(lambda: scene.where() == ["h2"])
+
+
+def test_an_agent_that_cannot_write_its_lease_hears_a_delete_that_makes_room(tmp_path: Path) -> None:
+    # given an agent whose disk has become full
+    scene = Scene(tmp_path)
+    h1, _ = scene.machines
+    h1.driver.is_full = True
+    scene.go_on(FENCE_S / 2)
+    # when a server there is deleted, which makes room
+    assert scene.node.client("member").delete(f"/servers/{scene.uuid}").status == 204
+    scene.go_on(5)
+    assert h1.agent.state.instances == {}
+    h1.driver.is_full = False
+    # then its lease goes on
+    scene.go_on(2 * FENCE_S)
+    assert h1.driver.lease().is_held(scene.tree.clock.monotonic())
+    assert (h1.driver.lease().term, scene.is_promised()) == (1, True)
+
+
+def test_the_servers_of_an_agent_that_cannot_write_its_lease_run_elsewhere(tmp_path: Path) -> None:
+    # given an agent whose disk stays full until its lease ends
+    scene = Scene(tmp_path)
+    h1, _ = scene.machines
+    h1.driver.is_full = True
+    ended_s = scene.seconds_until(lambda: scene.where() == [])
+    assert FENCE_S * 2 / 3 - 1 <= ended_s <= FENCE_S
+    # then its server runs elsewhere
+    scene.seconds_until(lambda: scene.where() == ["h2"])
+    # and the agent ends what is no longer its own once there is room
+    h1.driver.is_full = False
+    scene.go_on(30)
+    assert (scene.where(), scene.status()) == (["h2"], ("ACTIVE", "h2"))
+    assert h1.agent.state.instances == {}
+    assert audit.run(scene.node.zone) == []
 
 
 def test_an_admin_evacuates_without_a_word_once_the_agent_has_fenced(tmp_path: Path) -> None:

@@ -69,6 +69,10 @@ class Zone(Protocol):
     def bring_console(self, ask_id: str, output: str | None) -> None: ...
 
 
+class LeaseUnwritten(Exception):
+    """The lease has ended, and the driver cannot take another one."""
+
+
 @dataclass(frozen=True)
 class Rhythm:
     """Intervals in seconds: until a heartbeat without other calls, between polls, between retries."""
@@ -102,7 +106,7 @@ class Agent:
         self._asked_consoles: Sequence[ConsoleAsk] = ()
         self._beat_at = self._fetch_at = self._call_at = clock.monotonic()
         self._failures = 0
-        self._has_lease = False
+        self._has_lease = self._is_unwritten = False
         lease, ends_at = driver.lease(), clock.monotonic() + rhythm.fence_after_s
         if ends_at < lease.until_s:
             # Before the zone hears of the promise, somebody must be there who keeps it.
@@ -136,6 +140,8 @@ class Agent:
             if error.status in UNKNOWN_SERVICE:
                 self._is_registered = False
             self._put_off(f"the zone refused ({error.status} {error.code}): {error.message}")
+        except LeaseUnwritten as error:
+            self._put_off(f"the lease has ended and cannot be renewed: {error}; the zone hears nothing")
         else:
             if self._failures:
                 log.warning("the zone is back")
@@ -163,14 +169,36 @@ class Agent:
         return self._rhythm.fence_after_s < math.inf
 
     def _renew(self) -> None:
+        """Prolong the lease where that is due.
+
+        Where the driver cannot, such as on a full disk, the agent goes on until the lease ends, since a
+        delete may make room. Then it is silent, so that the zone takes the hosts for down and evacuates them.
+        """
+        if self._clock.monotonic() < self._renew_at:
+            return
+        try:
+            self._prolong()
+            self._is_unwritten = False
+        except OSError as error:
+            if not self._driver.lease().is_held(self._clock.monotonic()):
+                raise LeaseUnwritten(str(error)) from None
+            if not self._is_unwritten:
+                log.error("the lease cannot be renewed: %s", error)
+            self._is_unwritten = True
+            rhythm = self._rhythm
+            pause_s = min(rhythm.longest_retry_s, rhythm.fence_after_s / RENEWALS_PER_LEASE / 2)
+            self._renew_at = self._clock.monotonic() + pause_s
+
+    def _prolong(self) -> None:
         """Prolong the lease from the moment at which a call was sent that the zone has answered.
 
         Where it had run out, instances may run elsewhere by now: none is started before a list that was asked
         for after that answer.
         """
+        if self._is_unwritten:
+            # No promise before there is somebody again who keeps it.
+            self._driver.hold(self._driver.lease())
         sent_at = self._clock.monotonic()
-        if sent_at < self._renew_at:
-            return
         if self._fences:
             self._zone.beat(self._rhythm.fence_after_s)
             self.note_heartbeat()
