@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 import re
 import socket
 import stat
@@ -141,9 +142,98 @@ class TestHowItEnds:
         assert command.err.endswith("--help'.\n")
         assert command.err.count("\n") == 1
 
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["--timeout", "inf", "zone", "list"],
+            ["--timeout", "1e300", "zone", "list"],
+            ["zone", "set", "eu", "--weight-offset", "nan"],
+            ["host", "set", "h1", "--ratio", "VCPU=nan"],
+        ],
+    )
+    def test_a_number_that_cannot_be_sent_is_wrong_usage(
+        self, command: StubCommand, arguments: list[str]
+    ) -> None:
+        assert command(*arguments) == 2
+        assert command.err.count("\n") == 1
+        assert command.stub.asked == []
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["user", "set", "ann", "--new-password-file", "FILE"],
+            ["zone", "list", "--password-file", "FILE"],
+            ["keypair", "create", "laptop", "--public-key", "FILE"],
+        ],
+    )
+    def test_a_file_that_is_no_text_is_named(
+        self, command: StubCommand, tmp_path: Path, arguments: list[str]
+    ) -> None:
+        (tmp_path / "key").write_bytes(b"\xff\xfe")
+        file = str(tmp_path / "key")
+        assert command(*(file if word == "FILE" else word for word in arguments)) == 2
+        assert f"{file} is not a text in UTF-8" in command.err
+        assert command.stub.asked == []
+
+    @pytest.mark.parametrize("wanted", ["", ".."])
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["reservation", "show"],
+            ["reservation", "cancel"],
+            ["server", "delete", "--reservation"],
+            ["keypair", "show"],
+            ["user", "delete"],
+            ["quota", "list"],
+        ],
+    )
+    def test_a_name_that_would_be_another_url_is_not_found(
+        self, command: StubCommand, arguments: list[str], wanted: str
+    ) -> None:
+        expected = 2 if (arguments[0], wanted) == ("server", "") else 4
+        assert command(*arguments, wanted) == expected
+        assert command.stub.asked == []
+
+    def test_a_name_with_a_slash_is_one_part_of_the_url(self, command: StubCommand) -> None:
+        assert command("user", "delete", "../servers/1?x=y") == 4
+        assert [asked.path for asked in command.stub.asked] == ["/users/..%2Fservers%2F1%3Fx%3Dy"]
+
     def test_without_a_zone_it_says_how_to_name_one(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["zone", "list"], Session()) == 2
         assert "ZONESCHED_URL" in capsys.readouterr().err
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+    def test_a_closed_stream_ends_no_command(self, stub: StubZone, closed: str) -> None:
+        stub.answer("GET", "/zones/detail", (200, {"zones": []}))
+        command = (
+            f"{Path(sys.executable).parent / 'zonesched'} --zone-url {stub.url} zone list -o csv {closed}"
+        )
+        done = subprocess.run(command, shell=True, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+
+    @pytest.mark.slow
+    def test_a_character_that_the_terminal_lacks_is_replaced(self, stub: StubZone) -> None:
+        stub.answer(
+            "GET", "/images/detail", (200, {"images": [{"id": "i1", "name": "dëbian…", "properties": {}}]})
+        )
+        done = subprocess.run(
+            [
+                str(Path(sys.executable).parent / "zonesched"),
+                "--zone-url",
+                stub.url,
+                "image",
+                "list",
+                "-o",
+                "value",
+            ],
+            capture_output=True,
+            text=True,
+            encoding="latin-1",
+            env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "dëbian?" in done.stdout
 
     @pytest.mark.slow
     def test_the_installed_command_is_this_one(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -138,7 +139,10 @@ host.add_command(drain)
 
 def _number(option: str, text: str, kind: Callable[[str], float]) -> float:
     try:
-        return kind(text)
+        number = kind(text)
+        if not math.isfinite(number):
+            raise ValueError(text)
+        return number
     except ValueError:
         wanted = "a whole number" if kind is int else "a number"
         raise click.UsageError(f"{option}: {text!r} is not {wanted}") from None

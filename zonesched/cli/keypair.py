@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import quote
 
 import click
 
 from zonesched.cli.group import CommandGroup
+from zonesched.cli.lookup import part_of_path
 from zonesched.cli.output import print_item, print_json, print_list
-from zonesched.cli.session import FILE, Session, item_options, list_options, pass_session, zone_options
+from zonesched.cli.session import (
+    FILE,
+    Session,
+    item_options,
+    list_options,
+    pass_session,
+    read_text,
+    zone_options,
+)
 from zonesched.cli.table import Column
 
 COLUMNS = (Column("name", is_id=True), Column("type"), Column("fingerprint"))
@@ -47,7 +55,7 @@ def show(session: Session, name: str) -> None:
 @pass_session
 def create(session: Session, name: str, public_key: Path) -> None:
     """Import the public half of a key pair, and print its fingerprint."""
-    form = {"name": name, "public_key": public_key.read_text(encoding="utf-8").strip()}
+    form = {"name": name, "public_key": read_text(public_key).strip()}
     answer = session.call("POST", "/os-keypairs", {"keypair": form})
     if session.as_json:
         print_json(answer)
@@ -65,4 +73,4 @@ def delete(session: Session, name: str) -> None:
 
 
 def _path(name: str) -> str:
-    return f"/os-keypairs/{quote(name, safe='')}"
+    return f"/os-keypairs/{part_of_path('keypairs', name)}"

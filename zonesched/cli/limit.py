@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
 
 import click
 
 from zonesched.cli.group import CommandGroup
+from zonesched.cli.lookup import part_of_path
 from zonesched.cli.output import print_json, print_list
 from zonesched.cli.pairs import read_pairs
 from zonesched.cli.session import Session, list_options, pass_session, zone_options
@@ -71,7 +71,9 @@ def set_(session: Session, limits: tuple[str, ...], project: str | None, parent:
 def _path(project: str | None, parent: str | None) -> str:
     if bool(project) == bool(parent):
         raise click.UsageError("one of --project and --parent is needed")
-    return f"/limits/projects/{quote(project, safe='')}" if project else f"/limits/parents/{parent}"
+    if project:
+        return f"/limits/projects/{part_of_path('projects', project)}"
+    return f"/limits/parents/{part_of_path('users', parent or '')}"
 
 
 def _number(name: str, text: str) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from zonesched.cli.session import Session
 from zonesched.compute.connection import ZoneRefused
@@ -15,6 +16,8 @@ NAME_OF = {"hypervisors": "hypervisor_hostname"}
 PAGE = 1000
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _BEGINNING = re.compile(r"[0-9a-f-]{4,35}")
+_BEYOND_A_PART = ("", ".", "..")
+"""Texts that a URL does not keep as a part of its path."""
 
 
 def find(session: Session, path: str, noun: str, wanted: str) -> Item:
@@ -44,7 +47,7 @@ def find_server_id(session: Session, wanted: str) -> str:
 def find_reservation_id(session: Session, wanted: str) -> str:
     """Find the id of a boot by its id or a prefix of it; raises as `find`."""
     if not _BEGINNING.fullmatch(wanted):
-        return wanted
+        return part_of_path("reservations", wanted)
     return _find_owned(session, "/reservations", "reservations", wanted, {})
 
 
@@ -57,6 +60,16 @@ def pages(session: Session, path: str, noun: str, params: Mapping[str, str | int
         if not answer.get(f"{noun}_links"):
             return
         marker = {"marker": answer[noun][-1]["id"]}
+
+
+def part_of_path(noun: str, wanted: str) -> str:
+    """Return a name or an id as one part of a URL's path.
+
+    Raises ZoneRefused with status 404 for one that no path can have, which would be another URL.
+    """
+    if wanted in _BEYOND_A_PART:
+        raise _missing(noun, wanted)
+    return quote(wanted, safe="", errors="surrogateescape")
 
 
 def _find_owned(session: Session, path: str, noun: str, wanted: str, by_name: dict[str, str]) -> str:

@@ -7,6 +7,8 @@
 from __future__ import annotations
 
 import importlib
+import io
+import os
 import sys
 from collections.abc import Sequence
 
@@ -77,7 +79,18 @@ def zonesched() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit."""
+    _complete_streams()
     sys.exit(run(arguments, Session()))
+
+
+def _complete_streams() -> None:
+    """Open closed standard streams, and let no character that one cannot encode end a command."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
 
 
 def run(arguments: Sequence[str] | None, session: Session) -> int:

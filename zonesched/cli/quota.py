@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
 import click
 
 from zonesched.cli.group import CommandGroup
+from zonesched.cli.lookup import part_of_path
 from zonesched.cli.output import print_item, print_list
 from zonesched.cli.session import Session, item_options, list_options, pass_session, zone_options
 from zonesched.cli.table import plain
@@ -50,4 +49,4 @@ def reset(session: Session, project: str) -> None:
 
 
 def _path(project: str) -> str:
-    return f"/os-quota-sets/{quote(project, safe='')}"
+    return f"/os-quota-sets/{part_of_path('projects', project)}"

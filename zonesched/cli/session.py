@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 import os
 import sys
 import time
@@ -19,7 +20,19 @@ from zonesched.compute.credentials import Credentials, read_credentials
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 DEFAULT_TIMEOUT_S = 60.0
+MAX_TIMEOUT_S = 604_800.0
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class FiniteFloat(click.FloatRange):
+    """A number within its bounds, neither infinite nor NaN: JSON has none of these."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Convert the text of an option, or fail with what is wrong."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
 
 
 class OutputFormat(enum.Enum):
@@ -119,9 +132,17 @@ class Session:
 
 
 def read_secret(path: Path) -> str:
-    """Read the only line of a file."""
-    lines = path.read_text(encoding="utf-8").splitlines()
+    """Read the only line of a file. Raises UsageError as `read_text`."""
+    lines = read_text(path).splitlines()
     return lines[0].strip() if lines else ""
+
+
+def read_text(path: Path) -> str:
+    """Read a file of text. Raises UsageError if it is none."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise click.UsageError(f"{path} is not a text in UTF-8") from None
 
 
 def _remember(context: click.Context, parameter: click.Parameter, value: Any) -> None:
@@ -154,7 +175,7 @@ _OPTIONS = (
     ),
     _option(
         "--timeout",
-        type=click.FloatRange(min=0.1),
+        type=FiniteFloat(min=0.1, max=MAX_TIMEOUT_S),
         metavar="SECONDS",
         help=f"Time limit of each call.  [default: {DEFAULT_TIMEOUT_S:g}; 3600 for an audit]",
     ),

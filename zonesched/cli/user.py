@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import click
 
 from zonesched.cli.group import CommandGroup
+from zonesched.cli.lookup import part_of_path
 from zonesched.cli.output import by_name, print_item, print_list
 from zonesched.cli.secret_input import given_secret
 from zonesched.cli.session import (
@@ -126,14 +126,14 @@ def set_(
     if new_secret + is_chosen + bool(explain) != 1:
         raise click.UsageError("exactly one of --new-secret, a new password and --explain is needed")
     if explain:
-        answer = session.call("PUT", f"/users/{name}", {"user": {"explain_to_parent": explain}})
+        answer = session.call("PUT", _path(name), {"user": {"explain_to_parent": explain}})
         _show(session, answer, "", None)
         return
     if save:
         check_writable(save)
     password = given_secret(new_password_file, new_password_stdin, "") if is_chosen else ""
     form: dict[str, Any] = {"password": password} if is_chosen else {"new_secret": True}
-    answer = session.call("PUT", f"/users/{name}", {"user": form})
+    answer = session.call("PUT", _path(name), {"user": form})
     _show(session, answer, password, save)
 
 
@@ -161,7 +161,7 @@ def password(
     if not new:
         raise click.UsageError("a new password is needed: use --new-password-file or --new-password-stdin")
     form = {"original_password": old, "password": new}
-    session.call("POST", f"/users/{quote(who.username, safe='')}/password", {"user": form})
+    session.call("POST", f"{_path(who.username)}/password", {"user": form})
 
 
 @user.command()
@@ -171,7 +171,11 @@ def password(
 @pass_session
 def delete(session: Session, name: str, force: bool) -> None:
     """Remove a user; its password or secret is invalid at once."""
-    session.call("DELETE", f"/users/{name}", params={"force": "true"} if force else None)
+    session.call("DELETE", _path(name), params={"force": "true"} if force else None)
+
+
+def _path(name: str) -> str:
+    return f"/users/{part_of_path('users', name)}"
 
 
 def _show(session: Session, answer: Any, password: str, save: Path | None) -> None:

@@ -11,7 +11,15 @@ from zonesched.cli.group import CommandGroup
 from zonesched.cli.lookup import find, find_id
 from zonesched.cli.output import by_name, print_item, print_list
 from zonesched.cli.secret_input import given_secret
-from zonesched.cli.session import FILE, Session, item_options, list_options, pass_session, zone_options
+from zonesched.cli.session import (
+    FILE,
+    FiniteFloat,
+    Session,
+    item_options,
+    list_options,
+    pass_session,
+    zone_options,
+)
 from zonesched.cli.table import Column, plain, print_table
 from zonesched.cli.zone_boot import boot
 from zonesched.cli.zone_drain import drain
@@ -113,14 +121,14 @@ def _child_user(
 @child_user
 @click.option(
     "--weight-offset",
-    type=float,
+    type=FiniteFloat(),
     default=0.0,
     show_default=True,
     help="Number added to the child's weights; a higher one makes it less preferred.",
 )
 @click.option(
     "--weight-scale",
-    type=float,
+    type=FiniteFloat(),
     default=1.0,
     show_default=True,
     help="Factor of the child's weights; above 0.",
@@ -167,10 +175,10 @@ def add(
 @child_user
 @click.option(
     "--weight-offset",
-    type=float,
+    type=FiniteFloat(),
     help="Number added to the child's weights; a higher one makes it less preferred.",
 )
-@click.option("--weight-scale", type=float, help="Factor of the child's weights; above 0.")
+@click.option("--weight-scale", type=FiniteFloat(), help="Factor of the child's weights; above 0.")
 @click.option(
     "--state", type=click.Choice(["enabled", "disabled"]), help="Whether boots go there; what is there stays."
 )

@@ -123,6 +123,9 @@ def _hint(text: str) -> tuple[str, Any]:
     if not key or not separator:
         raise click.UsageError(f"--hint {text!r} is not KEY=VALUE")
     try:
-        return key, json.loads(value)
-    except ValueError:
+        found = json.loads(value)
+        # Python reads NaN and numbers beyond its range too, which are no JSON.
+        json.dumps(found, allow_nan=False)
+    except (ValueError, RecursionError):
         return key, value
+    return key, found
