@@ -951,6 +951,29 @@ class TestOffline:
         told = printed.out if as_json else printed.err
         assert "sets database_url, servicegroup_driver, transport_url, and every user" in told
 
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "enabled_filters = ComputeFilter,NoSuchFilter",
+            "weight_classes = NoSuchWeigher",
+            "scheduler_driver = acme.NoSuchScheduler",
+            "secret_encryption_key = abc",
+            "tls_certificate_file = /dev/null/zone.pem",
+            "child_ca_file = /dev/null/ca.pem",
+            "database_url = nonsense",
+            "database_url = sqlite://",
+        ],
+    )
+    def test_what_a_zone_could_not_start_with_is_found(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str
+    ) -> None:
+        (tmp_path / "z.conf").write_text(f"[DEFAULT]\nstate_path = {tmp_path / 'state'}\n{line}\n")
+        assert run(["config", "check", "--config-file", str(tmp_path / "z.conf")], Session()) == 1
+        error = capsys.readouterr().err
+        assert line.partition(" ")[0] in error
+        assert error.count("\n") == 1
+        assert not (tmp_path / "state").exists()
+
     def test_a_wrong_configuration_is_one_line_and_one(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:

@@ -105,15 +105,20 @@ def test_callers_do_not_wait_for_the_start_of_the_new_worker(
         assert max(took) < 6.0
 
 
-def test_a_configuration_that_no_worker_can_start_with_changes_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("line", ["enabled_filters = NoSuchFilter", "audit_log = /dev/null/audit"])
+def test_a_configuration_that_no_worker_can_start_with_changes_nothing(tmp_path: Path, line: str) -> None:
     with a_zone(tmp_path) as zone:
         before = zone.workers()
-        good = zone.add("enabled_filters = NoSuchFilter")
+        good = zone.config.read_text()
+        zone.add(line)
         with calling(zone.url):
             zone.hang_up()
             eventually("the refusal is written", lambda: zone.wrote("the new worker could not start"))
 
-        assert zone.wrote("no zone can be served with this configuration: Option enabled_filters")
+        assert zone.wrote(
+            "no zone can be served with this configuration: Option " + line.split(maxsplit=1)[0]
+        )
+        assert not zone.wrote("Traceback")
         assert zone.workers() == before
         zone.config.write_text(good + "\nmax_server_groups = 7\n")
         zone.hang_up()

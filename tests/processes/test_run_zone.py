@@ -177,6 +177,8 @@ class TestLauncher:
             ("database_url = nosuch:///zone", "Option database_url: the value is not accepted. Accepted: "),
             ("database_url = sqlite:////dev/null/z.sqlite", "Option database_url: its folder cannot be made"),
             ("database_url = sqlite:////dev", "Option database_url: the database cannot be used"),
+            ("database_url = sqlite://", "Option database_url: the value is not accepted. Accepted: "),
+            ("audit_log = /dev/null/audit", "Option audit_log: /dev/null/audit cannot be written: Not a dir"),
         ],
     )
     def test_a_wrong_configuration_is_one_line(self, tmp_path: Path, line: str, said: str) -> None:

@@ -18,6 +18,7 @@ from zonesched.conf.private_files import shared_secrets
 from zonesched.conf.remote_services import masked
 from zonesched.conf.samples import SAMPLES
 from zonesched.seal.shortcomings import shortcomings
+from zonesched.start_check import check_start
 
 
 @click.group(cls=CommandGroup)
@@ -30,8 +31,13 @@ def config() -> None:
 @offline_options
 @pass_session
 def check(session: Session, files: tuple[str, ...]) -> None:
-    """Read a configuration as a zone would; exit with 1 and the option's name if it is invalid."""
+    """Read a configuration, and what it names, as a zone would; exit with 1 and the option if it is invalid.
+
+    The plugins, keys and certificates are read too. The database is not connected to, and no address or port
+    is tried.
+    """
     loaded = conf.load(files)
+    check_start(loaded)
     values = {option.name: _shown(option, loaded[option.dest]) for option in conf.ALL}
     lacks = [*shortcomings(loaded), *shared_secrets(files)]
     if session.as_json:

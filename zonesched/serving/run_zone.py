@@ -13,6 +13,7 @@ import click
 
 from zonesched import conf as options
 from zonesched import log_lines
+from zonesched.api.audit_log import AuditLog
 from zonesched.compute.credentials import Credentials, write_credentials
 from zonesched.conf import Conf
 from zonesched.conf.ports import check_port_is_free
@@ -25,6 +26,7 @@ from zonesched.services.zone import Zone
 from zonesched.serving import tls
 from zonesched.serving.master import EarlySignals
 from zonesched.serving.server import Server
+from zonesched.start_check import check_start
 from zonesched.store.store import StoreError
 
 NO_ADDRESS = ("0.0.0.0", "::", "")
@@ -73,7 +75,7 @@ def zone_url(conf: Conf) -> str:
 
 def prepare(conf: Conf) -> None:
     """Prepare the zone: check its options, migrate its database, make a first admin."""
-    tls.socket_maker(conf)
+    check_start(conf)
     state = Path(conf.state_path)
     try:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -97,6 +99,7 @@ def prepare(conf: Conf) -> None:
         )
     finally:
         zone.stop()
+    AuditLog(conf.audit_log)
     if made:
         say(f"Made the first user, {made.user.name}; its password is in {path}.")
 

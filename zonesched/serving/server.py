@@ -165,10 +165,10 @@ class Server(BaseApplication):  # type: ignore[misc]
         log_lines.set_up(self._conf.log_format, self._conf.log_level)
         try:
             self._zone = Zone.open(self._conf)
+            app = create_app(self._zone)
         except ConfigError as error:
             log.error("no zone can be served with this configuration: %s", error.message)
             sys.exit(Master.WORKER_BOOT_ERROR)
-        app = create_app(self._zone)
         add_dashboard(app)
         background.start(self._zone)
         # Hosts are read before the first request, then frozen: the garbage collector no longer scans them,

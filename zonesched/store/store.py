@@ -102,14 +102,7 @@ class Store:
 
         Raises ConfigError for an invalid URL or a folder that cannot be made. Does not connect yet.
         """
-        try:
-            return cls(_engine(sa.make_url(with_checked_names(database_url))))
-        except (ArgumentError, ImportError, ValueError):
-            # The URL may hold a password: it is not shown.
-            raise ConfigError(
-                f"Option database_url: the value is not accepted. Accepted: {ACCEPTED_URLS}.",
-                field="database_url",
-            ) from None
+        return cls(_engine(accepted_url(database_url)))
 
     def read(self, fn: Callable[[Connection], T]) -> T:
         """Return the result of `fn` in one consistent snapshot.
@@ -263,17 +256,33 @@ def _noting_loss() -> Iterator[None]:
         raise
 
 
+def accepted_url(database_url: str) -> sa.URL:
+    """Return the URL of a database that can hold a zone. Raises ConfigError; does not connect."""
+    try:
+        url = sa.make_url(with_checked_names(database_url))
+        if url.get_backend_name() != "sqlite":
+            if url.get_driver_name() != "psycopg":
+                raise ArgumentError("not the driver that PostgreSQL is used with")
+        elif not url.database or url.database == ":memory:":
+            raise ArgumentError("a database in memory is lost with its process")
+        url.get_dialect().import_dbapi()
+    except (ArgumentError, ImportError, ValueError):
+        # The URL may hold a password: it is not shown.
+        raise ConfigError(
+            f"Option database_url: the value is not accepted. Accepted: {ACCEPTED_URLS}.",
+            field="database_url",
+        ) from None
+    return url
+
+
 def _engine(url: sa.URL) -> Engine:
     if url.get_backend_name() != "sqlite":
-        if url.get_driver_name() != "psycopg":
-            raise ArgumentError("not the driver that PostgreSQL is used with")
         engine = sa.create_engine(
             url, pool_size=16, max_overflow=48, pool_use_lifo=True, hide_parameters=True
         )
         event.listen(engine, "do_connect", _connect_to_postgresql)
         return engine
-    if url.database and url.database != ":memory:":
-        _own_file(Path(url.database))
+    _own_file(Path(url.database or ""))
     engine = sa.create_engine(
         url,
         pool_size=16,

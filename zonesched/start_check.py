@@ -1,0 +1,26 @@
+"""Check of a configuration that the start of a zone and `zonesched config check` share."""
+
+from __future__ import annotations
+
+from zonesched.conf import Conf
+from zonesched.scheduler.schedulers import Schedulers
+from zonesched.seal.keyring import Keyring
+from zonesched.seal.secrets import SecretBox
+from zonesched.seams import SystemClock
+from zonesched.serving import tls
+from zonesched.store.store import accepted_url
+from zonesched.zones.transport import HttpTransport
+
+
+def check_start(conf: Conf) -> None:
+    """Raise ConfigError for options that no zone can start with, though each has an accepted form.
+
+    The plugins, keys and files that they name are read. Nothing is written, and no database is connected to.
+    """
+    clock = SystemClock()
+    accepted_url(conf.database_url)
+    Keyring.from_conf(conf.build_plan_encryption_key)
+    SecretBox(conf.secret_encryption_key, "", clock)
+    tls.socket_maker(conf)
+    HttpTransport.from_conf(conf, clock).close()
+    Schedulers.from_conf(conf)
