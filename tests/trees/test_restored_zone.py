@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.boots import nothing_is_wrong
+from tests.builders.boots import FLAVOR, nothing_is_wrong
 from tests.builders.one_zone import sql
 from tests.builders.real_agent import RealAgent, a_machine
 from tests.builders.restored import Before, Scene, a_scene
@@ -244,6 +244,35 @@ def test_what_was_moved_after_the_copy_is_where_it_runs(scene: Scene) -> None:
     assert scene.agents["leaf"].running == {key}
     assert scene.servers("leaf") == {uuid: "ACTIVE"}
     assert scene.claimed_vcpus("leaf") == 2
+    nothing_is_wrong(scene.tree)
+
+
+@pytest.mark.parametrize(("answer", "flavor"), [("confirmResize", "large"), ("revertResize", "small")])
+def test_a_resize_that_waits_for_its_owner_still_does(scene: Scene, answer: str, flavor: str) -> None:
+    # given a copy of the time when both places of a resized server are kept
+    leaf = scene.admin("leaf")
+    leaf.post("/flavors", {"flavor": {**FLAVOR["flavor"], "id": "large", "name": "large", "vcpus": 4}})
+    (uuid,) = scene.booted(1, "leaf")
+    resize = {"resize": {"flavorRef": "large"}}
+    assert leaf.post(f"/servers/{uuid}/action", resize).status == 202
+    scene.work(6)
+    copy = scene.copy("leaf")
+    # when
+    scene.restore("leaf", copy)
+    done = scene.recovered("leaf")
+    leaf = scene.admin("leaf")
+    hosts = leaf.get("/os-hypervisors/detail").json["hypervisors"]
+    waiting = scene.servers("leaf")
+    # then both are as they were, and its owner ends one of them
+    assert {line["kind"] for line in done} == {"recovery_open"}
+    assert {host["status"] for host in hosts} == {"enabled"}
+    assert waiting == {uuid: "VERIFY_RESIZE"}
+    assert leaf.post(f"/servers/{uuid}/action", {answer: None}).status in (202, 204)
+    scene.work(6)
+    server = leaf.get(f"/servers/{uuid}").json["server"]
+    assert (server["status"], server["flavor"]["original_name"]) == ("ACTIVE", flavor)
+    assert scene.claimed_vcpus("leaf") == server["flavor"]["vcpus"]
+    assert len(scene.agents["leaf"].running) == 1
     nothing_is_wrong(scene.tree)
 
 

@@ -77,6 +77,15 @@ def test_one_that_was_found_at_a_later_place_is_there_and_not_at_the_earlier() -
     assert decided([known(OFFLOADED, S.RELEASED)], [found(2)]) == ["Moved"]
 
 
+def test_an_earlier_place_that_the_rows_have_as_well_is_as_they_say() -> None:
+    here = known(ACTIVE, S.CONFIRMED, number=2)
+
+    assert decided([here], [found(1), found(2)], rows=[1, 2]) == ["Kept", "Kept"]
+    assert decided([here], [found(1), found(2)]) == ["Kept", "Unclaimed"]
+    # The copy is older than the move: what its first place still has may be all that there is.
+    assert decided([known(ACTIVE, S.CONFIRMED)], [found(1), found(2)], rows=[1]) == ["Moved", "Unclaimed"]
+
+
 @pytest.mark.parametrize("state", [S.CONFIRMED, S.INTENDED, S.HELD, None], ids=str)
 def test_an_own_one_that_was_found_nowhere_has_ended(state: PlacementState | None) -> None:
     assert decided([known(BUILD, state)], []) == ["Ended"]

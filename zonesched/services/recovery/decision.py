@@ -2,6 +2,7 @@
 
     rows have it     found                         decision
     living           at its present place          Kept
+                     and at another of the rows    Kept: of a move under way, or to end there
     living           at another place              Moved
     living           nowhere                       Ended, unless its parent's own hold decides
     shelved          somewhere                     Moved
@@ -87,13 +88,17 @@ def decide(
     """
     credible = {uuid: [one for one in places if _may_be(rows, one)] for uuid, places in found.items()}
     living: set[str] = set()
+    kept: set[str] = set()
     present: dict[str, Found] = {}
     for one in known:
         uuid = one.instance.uuid
         living.add(uuid)
         if credible.get(uuid):
             present[uuid] = _present(one.place, credible[uuid])
-            yield _of_known(one, present[uuid])
+            decision = _of_known(one, present[uuid])
+            if isinstance(decision, Kept):
+                kept.add(uuid)
+            yield decision
         elif one.instance.status in LIVING_STATUSES and not _is_undecided(one, zone_uuid):
             yield Ended(one)
     for uuid, some in credible.items():
@@ -101,7 +106,15 @@ def decide(
             present[uuid] = _present(None, some)
             yield _of_unknown(present[uuid], rows, zone_uuid if is_root else "")
     for uuid, every in found.items():
-        yield from (Unclaimed(other) for other in every if other is not present.get(uuid))
+        for other in every:
+            if other is not present.get(uuid):
+                yield Kept(other) if uuid in kept and _is_where(rows, other) else Unclaimed(other)
+
+
+def _is_where(rows: Mapping[tuple[str, int], Placement], found: Found) -> bool:
+    """Tell whether the rows have a place there: of a move under way, or one that is to end."""
+    place = rows.get(found.key)
+    return place is not None and _is_at(place, found)
 
 
 def _may_be(rows: Mapping[tuple[str, int], Placement], found: Found) -> bool:
