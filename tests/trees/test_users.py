@@ -97,6 +97,7 @@ def test_neither_password_nor_secret_is_in_the_database(tmp_path: Path) -> None:
         ("ann", "correct hors"),
         ("ann", "correct horse" + "e" * 2000),
         ("Ann", "correct horse"),
+        ("ann\0", "correct horse"),
         ("nobody", "correct horse"),
         ("agent", "correct horse"),
         ("", ""),
