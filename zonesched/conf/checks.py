@@ -37,6 +37,10 @@ NAMED_NETWORKS = ("public", "private", "loopback", "link-local")
 ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?")
 """An origin in the form of https://www.rfc-editor.org/rfc/rfc6454#section-6.2."""
 
+CAPABILITY_PART = re.compile(r"[^\x00-\x1f\x7f=;]+")
+MAX_CAPABILITY_KEY = 255
+"""Key and values of a zone's capability, as a parent reads them; it would take another one for a lie."""
+
 GROUP_CLIENTS = {
     "redis": "redis",
     "rediss": "redis",
@@ -197,8 +201,9 @@ def _check_blob_size(size: int) -> None:
 
 def _check_zone_capabilities(items: list[str]) -> None:
     for item in items:
-        key, separator, values = item.partition("=")
-        if not key or not separator or not all(values.split(";")):
+        key, _, values = item.partition("=")
+        parts = [part.strip() for part in (key, *values.split(";"))]
+        if not all(map(CAPABILITY_PART.fullmatch, parts)) or len(parts[0]) > MAX_CAPABILITY_KEY:
             raise ConfigError(
                 f"Option zone_capabilities: {item!r} is not accepted. Accepted: key=value;value, several"
                 " separated by commas.",
