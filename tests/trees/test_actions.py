@@ -109,6 +109,14 @@ def test_a_stop_is_accepted_desired_and_reached(tree: Tree, node: Node, agent: P
         ({"pause": None}, "pausing", ("PAUSED", "paused", None, 3), {"unpause": None}),
         ({"suspend": None}, "suspending", ("SUSPENDED", "suspended", None, 7), {"resume": None}),
         (SOFT, "rebooting", ("ACTIVE", "active", None, 1), HARD),
+        # Other spellings that OpenStack Nova takes.
+        ({"os-stop": {}}, "powering-off", ("SHUTOFF", "stopped", None, 4), {"os-start": {}}),
+        (
+            {"reboot": {"type": "Soft"}},
+            "rebooting",
+            ("ACTIVE", "active", None, 1),
+            {"reboot": {"type": "hard"}},
+        ),
     ],
 )
 def test_each_action_and_the_way_back(
@@ -262,7 +270,7 @@ def finish_times(node: Node, uuid: str) -> list[str]:
         ({"pause": ""}, "pause"),
         ({"reboot": None}, "body"),
         ({"reboot": {}}, "reboot.type"),
-        ({"reboot": {"type": "soft"}}, "reboot.type"),
+        ({"reboot": {"type": "WARM"}}, "reboot.type"),
         ({"reboot": {"type": 1}}, "reboot.type"),
         ({"reboot": {"type": "HARD", "force": True}}, "reboot.force"),
         ({"lock": {"locked_reason": 5}}, "lock.locked_reason"),
@@ -279,6 +287,12 @@ def test_a_body_that_is_no_action_is_refused(
 
     assert (reply.status, reply.json["badRequest"]["field"]) == (400, field)
     assert results(node, uuid) == [("create", "done", "")]
+
+
+def test_a_value_of_an_action_without_members_is_refused_in_words_of_json(node: Node) -> None:
+    reply = act(node, "any", {"unshelve": {"availability_zone": "az1"}})
+
+    assert reply.json["badRequest"]["message"] == "unshelve: must be null"
 
 
 def test_what_is_not_there_or_another_projects_is_not_found(

@@ -58,6 +58,8 @@ def _words(error: ErrorDetails) -> str:
             return "this call takes no such member"
         case "model_type" | "dict_type":
             return "must be an object"
+        case "none_required":
+            return "must be null"
         case _:
             return error["msg"]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from zonesched.api.schemas.body_limit import WITH_MAP, BodyLimit
 from zonesched.api.schemas.fields import (
@@ -55,8 +55,12 @@ class ActionsQuery(LenientQuery):
         )
 
 
+def _upper(value: object) -> object:
+    return value.upper() if isinstance(value, str) else value
+
+
 class Reboot(Schema):
-    type: Literal["SOFT", "HARD"]
+    type: Annotated[Literal["SOFT", "HARD"], BeforeValidator(_upper, json_schema_input_type=str)]
 
 
 class Lock(Schema):
@@ -95,31 +99,37 @@ class Migrate(Schema):
     host: Name | None = None
 
 
+def _nothing(value: object) -> object:
+    """Read an object without members as null: OpenStack Nova does not look at the value."""
+    return None if value == {} else value
+
+
+Nothing = Annotated[None, BeforeValidator(_nothing)]
 _MAY_BE_NULL = {"lock", "rescue", "migrate"}
 
 
 class ActionBody(UnsupportedActions):
-    """One action; null is the value of those without members."""
+    """One action; null, or an empty object, is the value of those without members."""
 
     body_limit: ClassVar[BodyLimit] = WITH_MAP
 
-    os_start: None = Field(default=None, alias="os-start")
-    os_stop: None = Field(default=None, alias="os-stop")
-    pause: None = None
-    unpause: None = None
-    suspend: None = None
-    resume: None = None
+    os_start: Nothing = Field(default=None, alias="os-start")
+    os_stop: Nothing = Field(default=None, alias="os-stop")
+    pause: Nothing = None
+    unpause: Nothing = None
+    suspend: Nothing = None
+    resume: Nothing = None
     reboot: Reboot | None = None
-    shelve: None = None
-    unshelve: None = None
+    shelve: Nothing = None
+    unshelve: Nothing = None
     lock: Lock | None = None
-    unlock: None = None
+    unlock: Nothing = None
     rebuild: Rebuild | None = None
     migrate: Migrate | None = None
     resize: Resize | None = None
-    confirm_resize: None = Field(default=None, alias="confirmResize")
-    revert_resize: None = Field(default=None, alias="revertResize")
-    force_delete: None = Field(default=None, alias="forceDelete")
+    confirm_resize: Nothing = Field(default=None, alias="confirmResize")
+    revert_resize: Nothing = Field(default=None, alias="revertResize")
+    force_delete: Nothing = Field(default=None, alias="forceDelete")
     evacuate: Evacuation | None = None
     get_console_output: ConsoleOutput | None = Field(default=None, alias="os-getConsoleOutput")
 
