@@ -92,6 +92,27 @@ def test_a_host_on_which_something_may_run_is_not_evacuated(tmp_path: Path, body
     assert (zone.status(), zone.results()) == ("ACTIVE", [])
 
 
+@pytest.mark.parametrize(
+    ("shared", "answer"),
+    [
+        (False, (409, "host_not_fenced")),
+        ("False", (409, "host_not_fenced")),
+        (True, (400, "invalid_value")),
+    ],
+)
+def test_a_client_of_an_old_version_says_that_no_storage_is_shared(
+    tmp_path: Path, shared: Any, answer: Any
+) -> None:
+    zone = Zone(tmp_path)
+    zone.force_down()
+
+    reply = zone.admin.post(f"/servers/{zone.uuid}/action", {"evacuate": {"onSharedStorage": shared}})
+    fenced = {"evacuate": {"onSharedStorage": False, "fenced": True}}
+
+    assert code(reply) == answer
+    assert zone.admin.post(f"/servers/{zone.uuid}/action", fenced).status == 202
+
+
 def test_a_host_that_was_not_heard_is_down(tmp_path: Path) -> None:
     zone = Zone(tmp_path)
     zone.tree.clock.advance(zone.node.zone.conf.service_down_time + 1.0)

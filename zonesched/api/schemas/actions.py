@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from zonesched.api.schemas.body_limit import WITH_MAP, BodyLimit
 from zonesched.api.schemas.fields import (
@@ -13,6 +13,7 @@ from zonesched.api.schemas.fields import (
     Name,
     PageLimit,
     Schema,
+    SpelledBool,
     Text,
     TextMap,
     refusal,
@@ -99,6 +100,20 @@ class Migrate(Schema):
     host: Name | None = None
 
 
+def _not_shared(value: bool) -> bool:
+    if value:
+        raise refusal("invalid_value", "must be false: a server is built anew, without its disks")
+    return value
+
+
+class ServerEvacuation(Evacuation):
+    """As for a host; clients of versions before 2.14 also say whether the disks are on shared storage."""
+
+    on_shared_storage: Annotated[SpelledBool, AfterValidator(_not_shared)] = Field(
+        default=False, alias="onSharedStorage"
+    )
+
+
 def _nothing(value: object) -> object:
     """Read an object without members as null: OpenStack Nova does not look at the value."""
     return None if value == {} else value
@@ -130,7 +145,7 @@ class ActionBody(UnsupportedActions):
     confirm_resize: Nothing = Field(default=None, alias="confirmResize")
     revert_resize: Nothing = Field(default=None, alias="revertResize")
     force_delete: Nothing = Field(default=None, alias="forceDelete")
-    evacuate: Evacuation | None = None
+    evacuate: ServerEvacuation | None = None
     get_console_output: ConsoleOutput | None = Field(default=None, alias="os-getConsoleOutput")
 
     @model_validator(mode="after")
