@@ -54,6 +54,13 @@ def test_a_zone_tells_of_all_below_it(tmp_path: Path) -> None:
     assert (zone["blob_size"], zone["can_seal"], zone["complete"]) == (768, True, True)
 
 
+def test_a_capability_that_is_named_twice_has_the_values_of_both(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    tree.add("root", zone_capabilities=["gpu=a100;l40", "tier=gold", "gpu = h100"])
+
+    assert info_of(tree, "root")["zone_capabilities"] == ["gpu=a100;h100;l40", "tier=gold"]
+
+
 def test_it_is_incomplete_while_any_child_below_has_not_been_heard_of(tmp_path: Path) -> None:
     tree = a_tree(tmp_path)
     tree.add("mute", parent="region")

@@ -252,9 +252,13 @@ def judge_host(zone: Zone, spec: RequestSpec, caller_id: str, name_or_id: str) -
 
 
 def own_capabilities(conf: Conf) -> Mapping[str, frozenset[str]]:
-    """Capabilities from this zone's configuration, by key."""
-    pairs = (text.partition("=") for text in conf.zone_capabilities)
-    return {key.strip(): frozenset(v.strip() for v in values.split(";")) for key, _, values in pairs}
+    """Capabilities from this zone's configuration, by key; the values of a repeated key are merged."""
+    found: dict[str, frozenset[str]] = {}
+    for item in conf.zone_capabilities:
+        key, _, values = item.partition("=")
+        named = frozenset(value.strip() for value in values.split(";"))
+        found[key.strip()] = found.get(key.strip(), frozenset()) | named
+    return found
 
 
 def context_of(zone: Zone, spec: RequestSpec, caller_id: str) -> RequestContext:
