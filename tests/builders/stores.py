@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Dialect, Engine
 
-from zonesched.store.store import Store
+from zonesched.store.store import Store, Transaction
 
 _dialects: dict[str, Dialect] = {}
 _statements: dict[Any, Any] = {}
@@ -38,3 +40,25 @@ def sharing_statements(engine: Engine) -> Engine:
             _dialects[engine.dialect.name] = engine.dialect
     engine.dialect = engine.pool._dialect = _dialects[engine.dialect.name]
     return engine.execution_options(compiled_cache=_statements)
+
+
+def statements_written_by(store: Store, act: Callable[[], object]) -> list[str]:
+    """Return the SQL text of each statement that runs in a write of SQLite while a test acts."""
+    found: list[str] = []
+    write = store.write
+
+    def noted(fn: Callable[[Transaction], object]) -> object:
+        def traced(tx: Transaction) -> object:
+            rows: Any = tx.connection.driver_connection
+            rows.set_trace_callback(found.append)
+            try:
+                return fn(tx)
+            finally:
+                rows.set_trace_callback(None)
+
+        return write(traced)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "write", noted)
+        act()
+    return found

@@ -9,6 +9,7 @@ import pytest
 from tests.builders.boots import a_building_tree, a_small_tree, all_active, boot, delete_all, rows, the_boot
 from tests.builders.crashes import heal, inconsistencies
 from tests.builders.sealed_builds import UUID, Stage
+from tests.builders.stores import statements_written_by
 from tests.builders.tree import Tree
 from tests.builders.wsgi_transport import Dead
 from zonesched.services.audit import audit, audit_edges
@@ -65,6 +66,20 @@ def test_a_boot_of_which_anything_is_left_stays_whole(tmp_path: Path) -> None:
 
     assert left(tree, "root") == before
     assert inconsistencies_of_all(tree) == []
+
+
+@pytest.mark.sqlite
+def test_of_a_boot_that_stays_one_instance_is_read_while_other_writers_wait(tmp_path: Path) -> None:
+    tree = a_building_tree(tmp_path)
+    root = tree.nodes["root"]
+    for server in root.client().get("/servers").json["servers"][:11]:
+        root.client().delete(f"/servers/{server['id']}")
+    heal(tree)
+    tree.clock.advance(2 * WEEK_S)
+
+    statements = statements_written_by(root.zone.store, Pruning(root.zone).step)
+
+    assert [" LIMIT 1 " in text for text in statements if "FROM instances" in text] == [True]
 
 
 def test_an_error_that_its_user_has_not_deleted_stays(tmp_path: Path) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.builders.one_zone import a_zone, instance_of, put_instance, put_place, put_reservation, sql
+from tests.builders.stores import statements_written_by
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.services.placing import child_calls
 from zonesched.services.zone import Zone
@@ -72,15 +72,12 @@ def test_a_large_boot_without_an_answer_keeps_other_writers_waiting_for_one_stat
         )
         for _ in range(20)
     ]
-    statements: list[str] = []
+    some = [replace(asked[0], calls=1), *asked[1:]]
 
     def count_calls(tx: Transaction) -> None:
-        rows: Any = tx.connection.driver_connection
-        rows.set_trace_callback(statements.append)
-        placements.postpone(tx, [replace(asked[0], calls=1), *asked[1:]], lambda calls: 100.0 * calls)
-        rows.set_trace_callback(None)
+        placements.postpone(tx, some, lambda calls: 100.0 * calls)
 
-    zone.store.write(count_calls)
+    statements = statements_written_by(zone.store, lambda: zone.store.write(count_calls))
 
     assert len(statements) == 2
     counted = "SELECT calls, next_call_at, count(*) FROM placements GROUP BY 1, 2 ORDER BY 1"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.builders.one_zone import a_zone, boot_below, instance_of, places_of, put_instance, put_place, sql
+from tests.builders.stores import statements_written_by
 from zonesched.errors import BadRequest, Conflict, NotFound, Unavailable
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.model.views import ChildChange, ChildForm
@@ -19,7 +18,6 @@ from zonesched.services.state.child_rows import StoredChildren
 from zonesched.services.zone import Zone
 from zonesched.store import children as rows
 from zonesched.store.placements import AskedChild
-from zonesched.store.store import Transaction
 
 State = PlacementState
 NORTH = ChildForm("north", "http://127.0.0.1:8775/v2.1/", "root", "s3cret-of-north", 10.0, 2.0)
@@ -329,32 +327,11 @@ def test_by_force_a_large_child_keeps_other_writers_waiting_for_as_few_statement
             uuid = put_instance(zone, status=InstanceStatus.BUILD, reservation_id=boot)
             put_place(zone, uuid, AskedChild(child_id, ()), state=state, reservation_id=boot)
 
-        statements.append(statements_of(zone, partial(children.remove, zone, child_id, force=True)))
+        remove = partial(children.remove, zone, child_id, force=True)
+        statements.append(len(statements_written_by(zone.store, remove)))
 
     assert statements[0] == statements[1]
     assert sql(zone, "SELECT DISTINCT reason FROM placements") == [("zone_lost",)]
-
-
-def statements_of(zone: Zone, act: Callable[[], object]) -> int:
-    """Count the statements of the writes of an act."""
-    found: list[str] = []
-    write = zone.store.write
-
-    def counted(fn: Callable[[Transaction], object]) -> object:
-        def traced(tx: Transaction) -> object:
-            rows_: Any = tx.connection.driver_connection
-            rows_.set_trace_callback(found.append)
-            try:
-                return fn(tx)
-            finally:
-                rows_.set_trace_callback(None)
-
-        return write(traced)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(zone.store, "write", counted)
-        act()
-    return len(found)
 
 
 def test_an_unknown_child_is_not_found(tmp_path: Path) -> None:
