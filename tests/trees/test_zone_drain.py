@@ -286,3 +286,24 @@ def test_a_zone_killed_at_any_step(tmp_path: Path, victim: str) -> None:
         assert len(there(scene)) == IN_REGION - 2, f"killed at {kill_at}"
         assert differences(scene.tree) == [], f"killed at {kill_at}"
     assert kill_at > 3
+
+
+@pytest.mark.parametrize("action", [{"lock": None}, {"unlock": None}], ids=["lock", "unlock"])
+def test_a_server_that_is_locked_while_it_leaves_is_placed_anew_all_the_same(
+    tmp_path: Path, action: dict[str, None]
+) -> None:
+    # Given
+    scene = with_room(tmp_path)
+    set_state(scene, "disabled")
+    scene.tree.poll()
+    leaving = there(scene)
+    drain(scene)
+
+    # When its owner locks each server before the child has answered
+    for uuid in leaving:
+        assert scene.root.client().post(f"/servers/{uuid}/action", action).status == 202
+    scene.go_on(4)
+
+    # Then
+    assert there(scene) == []
+    assert counts(scene.tree, scene.reservation_id) == {"ACTIVE": 12}

@@ -35,7 +35,9 @@ _COUNTS = Prepared(
     .group_by(COLUMNS.uuid)
 )
 _NAMES = Prepared(
-    sa.select(COLUMNS.uuid, COLUMNS.action).where(one_of(COLUMNS.uuid, "uuids")).order_by(COLUMNS.number)
+    sa.select(COLUMNS.uuid, COLUMNS.action)
+    .where(one_of(COLUMNS.uuid, "uuids"), COLUMNS.generation > 0)
+    .order_by(COLUMNS.number)
 )
 _FORGET = Prepared(
     sa.delete(t.instance_actions).where(
@@ -129,7 +131,7 @@ def counts(tx: Connection, uuids: Sequence[str]) -> Mapping[str, Count]:
 
 
 def names_of_last(tx: Connection, uuids: Sequence[str]) -> Mapping[str, str]:
-    """Read the name of the newest action on each of these instances."""
+    """Read the name of the newest action that changed what is desired of each of these instances."""
     return {row.uuid: row.action for row in _NAMES.all(tx, uuids=uuids)} if uuids else {}
 
 
