@@ -78,6 +78,13 @@ class Replace(Fault):
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass
+class Refuse(Fault):
+    """Someone on the way refuses the call with this status; nothing arrives."""
+
+    status: int = 403
+
+
 @dataclass(frozen=True)
 class Sent:
     """A call that went out to an application."""
@@ -128,6 +135,9 @@ class WsgiAdapter(BaseAdapter):
         app = self._apps.get(base_url)
         if app is None or any(isinstance(fault, Dead) for fault in faults):
             raise requests.ConnectionError("nobody is there")
+        for fault in faults:
+            if isinstance(fault, Refuse):
+                return _response(request, fault.status, {}, b"")
         took_s = sum(fault.delay_s for fault in faults if isinstance(fault, Slow))
         inner_s = self._start_serving()
         try:

@@ -288,9 +288,9 @@ class Agent:
             try:
                 self._zone.report(reports)
             except ZoneRefused as error:
-                if error.may_pass:
+                if not error.is_of_content:
                     raise
-                # Sent again they would be refused again; the next poll shows what the zone still lacks.
+                # Sent again they would be refused again.
                 log.error("the zone refused reports (%s): %s", error.code, error.message)
             self._take([Reported(reports)])
 

@@ -36,6 +36,11 @@ class ZoneRefused(ZoneCallError):
         """Tell whether the same call may succeed later: the zone is overloaded or failing."""
         return self.status == 429 or self.status >= 500
 
+    @property
+    def is_of_content(self) -> bool:
+        """Tell whether the zone itself cannot take what was sent; a proxy before it gives no code."""
+        return self.status == 400 and self.code != ""
+
 
 class ZoneConnection:
     """Calls to one zone as one user; a `username` of "" sends no credentials.

@@ -1,0 +1,34 @@
+"""An agent whose reports are refused for a while, by its zone or by a proxy before it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders.boots import FLAVOR
+from tests.builders.real_agent import RealAgent, a_machine
+from tests.builders.tree import Tree
+from tests.builders.wsgi_transport import Refuse
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 409])
+def test_a_report_that_was_refused_for_a_while_is_sent_again(tmp_path: Path, status: int) -> None:
+    # given a server that is asked to stop
+    tree = Tree(tmp_path)
+    node = tree.add("zone")
+    agent = RealAgent(tree, "zone", [a_machine("h1")])
+    node.client().post("/flavors", FLAVOR)
+    body = {"server": {"name": "vm", "flavorRef": "small"}}
+    uuid = node.client("member").post("/servers", body).json["server"]["id"]
+    tree.settle()
+    agent.work()
+    assert node.client("member").post(f"/servers/{uuid}/action", {"os-stop": None}).status == 202
+    # when the report of that is refused once
+    fault = Refuse(times=1, method="POST", path="/hosts/reports", status=status)
+    tree.network.fault(node.url, fault)
+    agent.work()
+    assert fault.times == 0
+    # then it arrives all the same
+    shown = node.client("member").get(f"/servers/{uuid}").json["server"]
+    assert (shown["status"], shown["OS-EXT-STS:task_state"]) == ("SHUTOFF", None)
