@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,6 +46,7 @@ from zonesched.compute.machine import (
     Wanted,
     handle,
 )
+from zonesched.compute.main import main as compute
 from zonesched.compute.restored_zone import Running
 from zonesched.model.console import MAX_CONSOLE_BYTES, text_of
 
@@ -760,3 +762,26 @@ class TestAgent:
         self.agent(zone, clock).step()
 
         assert (zone.status, len(zone.brought)) == ({A: "ACTIVE"}, 1)
+
+
+class TestOptions:
+    def refused(self, folder: Path, *options: str) -> str:
+        """Start the program with a wrong option; return what it says of that."""
+        hosts = folder / "hosts.csv"
+        hosts.write_text("name,VCPU\nh1,2\n")
+        given = ["--zone-url", "http://127.0.0.1:1", "--inventory", str(hosts), *options]
+        ended = CliRunner().invoke(compute, given)
+        assert (ended.exit_code, type(ended.exception)) == (2, SystemExit)
+        return ended.output
+
+    @pytest.mark.parametrize("number", ["nan", "inf", "-inf"])
+    @pytest.mark.parametrize("option", ["--poll-seconds", "--fence-after", "--process-stop-seconds"])
+    def test_a_number_that_is_none_is_refused(self, tmp_path: Path, option: str, number: str) -> None:
+        assert f"Invalid value for '{option}'" in self.refused(tmp_path, option, number)
+
+    def test_a_state_folder_that_cannot_be_made_is_named(self, tmp_path: Path) -> None:
+        folder = tmp_path / "hosts.csv" / "state"
+
+        said = self.refused(tmp_path, "--connection-type", "process", "--state-folder", str(folder))
+
+        assert f"Not a directory: '{folder}" in said

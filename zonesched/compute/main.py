@@ -10,6 +10,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -40,8 +41,19 @@ from zonesched.seams import SuspendAwareClock, ThreadExecutor
 from zonesched.service_group.contract import ServiceGroup
 from zonesched.service_group.opening import open_group
 
+
+class Number(click.FloatRange):
+    """A finite number in a range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
+
+
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-SECONDS = click.FloatRange(min=0.01)
+SECONDS = Number(min=0.01)
 ALLOW_FLAG = "--allow-unverified-services"
 
 log = logging.getLogger(__name__)
@@ -77,7 +89,7 @@ log = logging.getLogger(__name__)
 @click.option("--poll-seconds", type=SECONDS, default=2.0, show_default=True, help="Interval between polls.")
 @click.option(
     "--fence-after",
-    type=click.FloatRange(min=1.0, max=86400.0),
+    type=Number(min=1.0, max=86400.0),
     help="Seconds without an answer of the zone after which all instances of this agent are ended, also while"
     " the agent itself is dead or stopped. Then the zone may place them anew.  [default: never]",
 )
@@ -117,7 +129,7 @@ log = logging.getLogger(__name__)
 @click.option("--process-command", default="", help="Command of each instance.  [default: sleep infinity]")
 @click.option(
     "--process-stop-seconds",
-    type=click.FloatRange(min=0),
+    type=Number(min=0),
     default=5.0,
     show_default=True,
     help="Time between SIGTERM and SIGKILL.",
@@ -141,16 +153,16 @@ log = logging.getLogger(__name__)
 )
 @click.option(
     "--libvirt-stop-seconds",
-    type=click.FloatRange(min=0),
+    type=Number(min=0),
     default=60.0,
     show_default=True,
     help="Time that a guest may take to shut down before it is powered off.",
 )
 @click.option("--log-format", type=click.Choice(log_lines.FORMATS), default="text", show_default=True)
-@click.option("--fake-build-seconds", type=click.FloatRange(min=0), default=0.0, show_default=True)
-@click.option("--fake-failure-rate", type=click.FloatRange(0, 1), default=0.0, show_default=True)
-@click.option("--fake-action-seconds", type=click.FloatRange(min=0), default=0.0, show_default=True)
-@click.option("--fake-action-failure-rate", type=click.FloatRange(0, 1), default=0.0, show_default=True)
+@click.option("--fake-build-seconds", type=Number(min=0), default=0.0, show_default=True)
+@click.option("--fake-failure-rate", type=Number(0, 1), default=0.0, show_default=True)
+@click.option("--fake-action-seconds", type=Number(min=0), default=0.0, show_default=True)
+@click.option("--fake-action-failure-rate", type=Number(0, 1), default=0.0, show_default=True)
 @click.option("--fake-seed", default="", help="Seed that selects the builds and actions that fail.")
 @click.version_option(package_name="zonesched")
 def main(
@@ -216,7 +228,7 @@ def main(
         rhythm = Rhythm(heartbeat_seconds, poll_seconds, fence_after_s=fence_after_s)
         client = AgentClient(_connection(who), service)
         agent = Agent(client, driver, clock, hosts, rhythm)
-    except (CredentialsError, InventoryError, ConfigError, ValueError) as error:
+    except (CredentialsError, InventoryError, ConfigError, OSError, ValueError) as error:
         raise click.UsageError(str(error)) from error
     # A connection of its own: it runs in another thread than the agent.
     tracker = Tracker(agent, AgentClient(_connection(who), service))
