@@ -198,6 +198,17 @@ class TestHowItEnds:
         assert command("user", "delete", "../servers/1?x=y") == 4
         assert [asked.path for asked in command.stub.asked] == ["/users/..%2Fservers%2F1%3Fx%3Dy"]
 
+    @pytest.mark.parametrize("option", ["--column", "--sort"])
+    @pytest.mark.parametrize(
+        "arguments", [["server", "stop", "web"], ["host", "drain", "h1"], ["zone", "drain", "eu"]]
+    )
+    def test_a_command_with_an_unknown_column_changes_nothing(
+        self, command: StubCommand, arguments: list[str], option: str
+    ) -> None:
+        assert command(*arguments, option, "nope") == 2
+        assert "there is no column 'nope': choose from id, " in command.err
+        assert command.stub.asked == []
+
     def test_without_a_zone_it_says_how_to_name_one(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["zone", "list"], Session()) == 2
         assert "ZONESCHED_URL" in capsys.readouterr().err

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 import click
 
 from zonesched.cli.lookup import find, pages
-from zonesched.cli.output import print_list
+from zonesched.cli.output import check_list_options, print_list
 from zonesched.cli.server_actions import PAUSE_S, TASK
 from zonesched.cli.session import Session, list_options, pass_session
 from zonesched.cli.table import Column
@@ -42,6 +42,7 @@ def drain(session: Session, name_or_id: str, parallel: int, reason: str) -> None
     The exit code is 0 only if the host is empty then. Ctrl-C asks for no further moves; the same command goes
     on later.
     """
+    check_list_options(session, COLUMNS)
     host = find(session, "/os-hypervisors", "hypervisors", name_or_id)
     id, name = str(host["id"]), str(host["hypervisor_hostname"])
     if reason or host["status"] != "disabled":

@@ -58,6 +58,14 @@ def print_list(session: Session, answer: Any, columns: Sequence[Column], rows: S
             print_table(session.screen, chosen, values, wide=session.is_wide)
 
 
+def check_list_options(session: Session, columns: Sequence[Column]) -> None:
+    """Raise UsageError for a column that `print_list` would not find, before a command changes anything."""
+    for name in session.columns:
+        _named(columns, name)
+    if session.sort_by:
+        _sorted((), columns, session.sort_by)
+
+
 def print_item(session: Session, answer: Any, item: Row) -> None:
     """Print one object in the form that the command line asks for: a line for each field that has a value.
 

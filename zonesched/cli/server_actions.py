@@ -14,7 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from zonesched.cli.lookup import find_reservation_id, find_server_id, pages
-from zonesched.cli.output import live_console, print_json, print_list
+from zonesched.cli.output import check_list_options, live_console, print_json, print_list
 from zonesched.cli.server_targets import print_refusal
 from zonesched.cli.session import Session, list_options, pass_session
 from zonesched.cli.table import Column
@@ -200,6 +200,7 @@ def _act(session: Session, body: Body, names: tuple[str, ...], reservation: str 
     """Act on instances; print those that refuse, and exit with 1 if one does, or fails while waited for."""
     if bool(names) == bool(reservation):
         raise click.UsageError("name either instances or, with --reservation, one boot")
+    check_list_options(session, TAKEN_COLUMNS)
     if reservation:
         ids, is_refused = _act_on_boot(session, body, find_reservation_id(session, reservation))
     else:

@@ -11,7 +11,7 @@ import click
 
 from zonesched.cli.host_drain import COLUMNS, Left, Progress
 from zonesched.cli.lookup import find
-from zonesched.cli.output import print_list
+from zonesched.cli.output import check_list_options, print_list
 from zonesched.cli.server_actions import PAUSE_S, TASK
 from zonesched.cli.session import Session, list_options, pass_session
 from zonesched.compute.connection import ZoneRefused
@@ -37,6 +37,7 @@ def drain(session: Session, name_or_id: str, parallel: int, watch: bool) -> None
     Their disks and memory are lost: they are built anew from their images. The exit code is 0 only if nothing
     stays. Ctrl-C lets no further instance leave; the same command goes on later.
     """
+    check_list_options(session, COLUMNS)
     child = find(session, "/zones/detail", "zones", name_or_id)
     if child["state"] != "disabled":
         session.call("PUT", f"/zones/{child['id']}", {"zone": {"state": "disabled"}})
