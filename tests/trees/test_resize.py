@@ -530,7 +530,7 @@ class TestOverTheTree:
 
 
 def test_a_boot_that_gives_up_gives_back_both_places_of_a_resized_server(tmp_path: Path) -> None:
-    # Given: of two servers that are wanted together, one is resized before the other one's zone is heard again
+    # Given: of two servers that are wanted together, one is resized before the other zone is heard again
     tree = Tree(tmp_path)
     root = tree.add("root", hosts_=[a_host("h1", vcpus=2)])
     leaf = tree.add("leaf", parent="root", hosts_=[a_host("l1", vcpus=2)])

@@ -149,7 +149,7 @@ def authenticate(zone: Zone, name: str, password: str, address: str = "") -> Cal
     `address`: the IP address of the caller, "" where it is not known. Raises Unauthorized, after
     the same time for every reason, and OverLimit and ZoneBusy for a password that cannot be checked now.
     """
-    # A name that no user can have is not looked up: PostgreSQL takes no NUL character, with which one may come.
+    # A name that no user can have is not looked up: PostgreSQL takes no NUL character.
     is_name = _NAME.fullmatch(name) is not None
     user = zone.store.look_up(lambda tx: rows.read_by_name(tx, name)) if is_name else None
     # A text longer than any password is not hashed.
