@@ -20,10 +20,12 @@ from tests.builders.parent_calls import (
     offered,
     refusal,
     send,
+    uuid,
 )
 from tests.builders.played_agent import PlayedAgent
 from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
+from zonesched.zones.answers import MAX_GENERATION
 
 SLOTS = 32
 """Instances of the parents' flavor that fit a zone here."""
@@ -356,3 +358,27 @@ def test_a_build_whose_entry_another_one_has_used_is_forgotten_in_the_end(tmp_pa
     # Then
     assert tombstones(leaf) == 0
     assert sql(leaf.zone, "SELECT count(*) FROM inbound_builds") == [(1,)]
+
+
+def test_a_parents_generations_refuse_no_report_of_an_agent(tmp_path: Path) -> None:
+    # given
+    tree = Tree(tmp_path)
+    node = tree.add("zone", hosts_=[a_host("h")])
+    parent, agent = a_parent(node, "parent"), PlayedAgent(node)
+    hold(node, parent, [1, 2])
+    confirm(node, parent, [1, 2])
+    agent.converge()
+    told = {"power": "stopped", "reboots": MAX_GENERATION, "reboot_type": "SOFT"}
+    line = {"uuid": uuid(1), "attempt": 1, "generation": MAX_GENERATION, **told}
+    too_late = {**line, "reboots": MAX_GENERATION + 1}
+    assert node.client(parent).post("/servers/desired", {"servers": [too_late]}).status == 400
+    assert node.client(parent).post("/servers/desired", {"servers": [line]}).status == 200
+    # when
+    hold(node, parent, [3])
+    confirm(node, parent, [3])
+    agent.converge()
+    # then
+    shown = {server["id"]: server for server in node.client(parent).get("/servers").json["servers"]}
+    assert shown[uuid(3)]["status"] == "ACTIVE"
+    assert shown[uuid(1)]["observed"]["generation"] == MAX_GENERATION
+    assert shown[uuid(1)]["observed"]["power"] == "stopped"

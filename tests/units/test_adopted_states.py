@@ -10,7 +10,7 @@ from tests.builders.hosts import a_spec
 from zonesched.model.desired_state import Desired, InstanceState
 from zonesched.model.instance_image import AS_BOOTED
 from zonesched.model.named_boot import GivenBack, ImageAndFlavor, Requested
-from zonesched.model.observed_state import NO_RESIZES, Observed, Resizes
+from zonesched.model.observed_state import MAX_ADOPTED, NO_RESIZES, Observed, Resizes
 from zonesched.model.request_spec import Flavor, Image
 from zonesched.services.life.observing import adopt
 from zonesched.store.instance_states import StoredState
@@ -70,3 +70,13 @@ def test_a_second_resize_that_is_open_leaves_what_the_first_one_gave() -> None:
     after = replace(before, flavor=LARGE).observing(Observed(2, resizes=OPEN))
 
     assert (after.flavor, after.present_flavor) == (LARGE, LARGER)
+
+
+def test_a_generation_is_taken_over_up_to_a_limit_that_leaves_as_many_above_it() -> None:
+    def taken(generation: int) -> int:
+        rows = adopt({}, [(UUID, Observed(generation))], {UUID: 0.0}, {})
+        return rows[0].state.desired.generation if rows else 0
+
+    assert taken(MAX_ADOPTED) == MAX_ADOPTED
+    assert taken(MAX_ADOPTED + 1) == 0
+    assert 2 * MAX_ADOPTED <= 2**31

@@ -10,7 +10,7 @@ from tests.builders.hosts import a_spec
 from zonesched.model.desired_call import DesiredAnswer, Taken
 from zonesched.model.desired_state import Desired, InstanceState
 from zonesched.model.named_boot import GivenBack, ImageAndFlavor, Requested
-from zonesched.model.observed_state import NO_RESIZES, Observed, Power, Resizes
+from zonesched.model.observed_state import MAX_ADOPTED, NO_RESIZES, Observed, Power, Resizes
 from zonesched.model.request_spec import Flavor, Image
 from zonesched.services.life.overtaking import is_overtaken, may_lack, overtaking
 
@@ -40,6 +40,8 @@ def stopping(rebuilds: int = 0, resizes: Resizes = NO_RESIZES) -> InstanceState:
         (1, True, Taken.DIFFERENT, 2, False),
         (2, False, Taken.DIFFERENT, 2, False),
         (2, False, Taken.STORED, 3, True),
+        (2, True, Taken.STORED, MAX_ADOPTED, True),
+        (2, True, Taken.STORED, MAX_ADOPTED + 1, False),
     ],
 )
 def test_a_later_generation_or_another_state_of_the_same_overtakes(

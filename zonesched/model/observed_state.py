@@ -37,6 +37,15 @@ NO_RESIZES = Resizes()
 """The counts of an instance that was never resized at its place."""
 
 
+MAX_ADOPTED = 2**30
+"""Limit of the generations that a zone takes over from agents and child zones: as many are left above it."""
+
+
+def is_ahead(generation: int, desired_generation: int) -> bool:
+    """Tell whether a generation that an agent or a child zone names is later, and is taken over."""
+    return desired_generation < generation <= MAX_ADOPTED
+
+
 @dataclass(frozen=True)
 class Observed:
     """The last report on an instance: its power, and the newest generation that was applied or refused.

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from zonesched.api.schemas.body_limit import DESIRED, BodyLimit
-from zonesched.api.schemas.fields import MAX_INT, Amount, FirstFault, Schema, Uuid
+from zonesched.api.schemas.fields import MAX_INT, Amount, FirstFault, Generation, Schema, Uuid
 from zonesched.api.schemas.select import FlavorOfSpec, ImageOfSpec
 from zonesched.errors import BadRequest
 from zonesched.model.desired_call import MAX_IMAGES, MAX_PER_CALL, DesiredOf
@@ -38,7 +38,7 @@ class DesiredItem(Schema):
     attempt: Amount
     generation: Annotated[int, Field(ge=1, lt=MAX_INT)]
     power: Literal["running", "stopped", "paused", "suspended", "offloaded"]
-    reboots: Amount
+    reboots: Generation
     reboot_type: Literal["SOFT", "HARD"]
     rebuilds: Annotated[int, Field(ge=0, lt=MAX_INT)] = 0
     image: Annotated[int, Field(ge=0, lt=MAX_IMAGES)] | None = None

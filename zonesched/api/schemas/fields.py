@@ -29,8 +29,6 @@ from zonesched.api.schemas.body_limit import SMALL, BodyLimit
 from zonesched.model.request_spec import RESOURCES_SCOPE, TRAIT_SCOPE
 
 MAX_INT = 2**31 - 1
-MAX_REPORTED_GENERATION = 2**30
-"""Leaves as many generations above whatever an agent reports."""
 MAX_INSTANCES = 100_000
 MAX_ITEMS = 128
 MAX_AGENT_ITEMS = 2000
@@ -192,6 +190,8 @@ ResourceClass = Annotated[str, Field(pattern=CLASS_NAME)]
 Trait = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,255}$")]
 ReasonCode = Annotated[str, Field(pattern=r"^[a-z0-9_]{0,64}$")]
 Amount = Annotated[int, Field(ge=0, le=MAX_INT)]
+Generation = Annotated[int, Field(ge=0, lt=MAX_INT)]
+"""A generation, the same for who tells it and who reports it: a report is never refused for what was told."""
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 InstanceCount = Annotated[int, Field(ge=1, le=MAX_INSTANCES), AfterValidator(_within_request)]

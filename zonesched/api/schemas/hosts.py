@@ -11,11 +11,11 @@ from zonesched.api.schemas.body_limit import CONSOLE, HOSTS, REPORTS, BodyLimit
 from zonesched.api.schemas.fields import (
     MAX_AGENT_ITEMS,
     MAX_INT,
-    MAX_REPORTED_GENERATION,
     Amount,
     Finite,
     FirstFault,
     FreeJson,
+    Generation,
     Name,
     ReasonCode,
     ResourceClass,
@@ -108,7 +108,7 @@ class ObservedItem(Schema):
     uuid: Uuid
     attempt: Amount
     reason: ReasonCode = ""
-    generation: Annotated[int, Field(ge=0, le=MAX_REPORTED_GENERATION)] = 0
+    generation: Generation = 0
     power: Literal["running", "stopped", "paused", "suspended"] = "running"
     rebuilds: Amount = 0
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from zonesched.model.instance_flavor import InstanceFlavor
 from zonesched.model.instance_image import AS_BOOTED, AsBooted
 from zonesched.model.named_boot import GivenBack, ImageAndFlavor
-from zonesched.model.observed_state import Observed
+from zonesched.model.observed_state import Observed, is_ahead
 from zonesched.model.request_spec import RequestSpec
 from zonesched.services.life.instance_requests import requests_of
 from zonesched.store.instance_states import StoredState
@@ -42,7 +42,7 @@ def ahead_of(rows: Mapping[str, StoredState], seen: Sequence[tuple[str, Observed
     return {
         uuid
         for uuid, observed in dict(seen).items()
-        if observed.generation > rows.get(uuid, _NEW).state.desired.generation
+        if is_ahead(observed.generation, rows.get(uuid, _NEW).state.desired.generation)
     }
 
 

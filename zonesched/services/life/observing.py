@@ -9,7 +9,7 @@ from zonesched.model.desired_state import InstanceState, is_news
 from zonesched.model.instance_flavor import flavor_of
 from zonesched.model.instance_image import AS_BOOTED
 from zonesched.model.named_boot import GivenBack
-from zonesched.model.observed_state import NO_RESIZES, Observed
+from zonesched.model.observed_state import NO_RESIZES, Observed, is_ahead
 from zonesched.model.request_spec import Image
 from zonesched.services.life.instance_requests import requests_of
 from zonesched.services.life.overtaking import numbered
@@ -86,7 +86,7 @@ def adopt(
     adopted: dict[str, StoredState] = {}
     for uuid, observed in seen:
         row = adopted.get(uuid) or rows.get(uuid) or StoredState(uuid, built_at=built_at[uuid])
-        if observed.generation > row.state.desired.generation:
+        if is_ahead(observed.generation, row.state.desired.generation):
             desired = replace(
                 row.state.desired,
                 generation=observed.generation,
@@ -132,7 +132,7 @@ def number_above(
         if row is None or not row.state.is_pending:
             continue
         desired = row.state.desired
-        if observed.generation <= desired.generation:
+        if not is_ahead(observed.generation, desired.generation):
             continue
         generation = observed.generation + 1
         state = numbered(row.state, generation, reboots=desired.reboots, rebuilds=observed.rebuilds)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from zonesched.model.desired_call import DesiredAnswer, Taken
 from zonesched.model.desired_state import Desired, InstanceState
 from zonesched.model.named_boot import GivenBack
-from zonesched.model.observed_state import Resizes
+from zonesched.model.observed_state import Resizes, is_ahead
 
 
 def is_overtaken(state: InstanceState, told: Desired, answer: DesiredAnswer) -> bool:
@@ -18,7 +18,7 @@ def is_overtaken(state: InstanceState, told: Desired, answer: DesiredAnswer) -> 
     # Another process may have told the same, and have numbered it anew or seen its end since.
     is_other = answer.taken is Taken.DIFFERENT and state.is_pending
     is_other &= told.generation == state.desired.generation
-    return answer.generation > state.desired.generation or is_other
+    return is_ahead(answer.generation, state.desired.generation) or is_other
 
 
 def may_lack(state: InstanceState, answer: DesiredAnswer) -> bool:
