@@ -161,6 +161,24 @@ def test_groups_are_listed_page_by_page_oldest_first(tree: Tree, node: Node) -> 
     assert client.get("/os-server-groups?limit=0").status == 400
 
 
+def test_the_page_after_a_group_is_listed_by_its_id(tree: Tree, node: Node) -> None:
+    client = node.client()
+    # Two of the same moment.
+    ids = [make(client, name=f"g{number}")["id"] for number in range(2)]
+    tree.clock.advance(1.0)
+    ids = [*sorted(ids), make(client, name="g2")["id"]]
+    stranger = another(node)
+
+    pages: list[list[str]] = [[""]]
+    while pages[-1]:
+        listed = client.get(f"/os-server-groups?limit=1&marker={pages[-1][-1]}").json["server_groups"]
+        pages.append([group["id"] for group in listed])
+
+    assert pages == [[""], *([id] for id in ids), []]
+    refused = stranger.get(f"/os-server-groups?marker={ids[0]}")
+    assert error(refused) == (400, "marker_unknown", "marker")
+
+
 def test_a_project_has_a_limited_number_of_groups(tmp_path: Path) -> None:
     node = Tree(tmp_path).add("root", max_server_groups=2)
     for name in ("a", "b"):

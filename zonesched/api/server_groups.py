@@ -19,6 +19,7 @@ def list_all(call: Call) -> Answer:
         call.zone.uuid,
         call.caller,
         all_projects=query.all_projects,
+        marker=query.marker,
         offset=query.offset,
         limit=query.limit,
     )

@@ -69,14 +69,24 @@ def named(tx: Connection, project_id: str, name: str) -> list[OwnedGroup]:
     return [_from_row(row) for row in tx.execute(statement.order_by(*_ORDER))]
 
 
-def page(tx: Connection, projects: AllProjects | OneProject, offset: int, limit: int) -> list[OwnedGroup]:
-    """Read at most `limit` groups of these projects, oldest first, after the first `offset`."""
+def page(
+    tx: Connection,
+    projects: AllProjects | OneProject,
+    offset: int,
+    limit: int,
+    after: OwnedGroup | None = None,
+) -> list[OwnedGroup]:
+    """Read at most `limit` groups of these projects, oldest first: after one, and then after `offset`."""
     statement = sa.select(t.server_groups)
     match projects:
         case OneProject(project_id):
             statement = statement.where(COLUMNS.project_id == project_id)
         case AllProjects():
             pass
+    if after is not None:
+        created_at, id = after.created_at, after.group.id
+        is_later = COLUMNS.created_at > created_at
+        statement = statement.where(is_later | ((COLUMNS.created_at == created_at) & (COLUMNS.id > id)))
     found = tx.execute(statement.order_by(*_ORDER).offset(offset).limit(limit))
     return [_from_row(row) for row in found]
 

@@ -15,6 +15,7 @@ from zonesched.api.schemas.fields import (
     QueryBool,
     QueryInt,
     Schema,
+    Text,
 )
 from zonesched.errors import BadRequest
 from zonesched.model.request_spec import GroupPolicy
@@ -68,8 +69,12 @@ class ServerGroupBody(Schema):
 
 
 class GroupsQuery(Schema):
-    """Which server groups to list."""
+    """Which server groups to list; `marker` is the last one of the page before, and `offset` counts from it.
+
+    OpenStack Nova has no marker here, and its clients send one for the page after the first.
+    """
 
     all_projects: QueryBool = False
     limit: PageLimit = LONGEST_PAGE
+    marker: Text = ""
     offset: QueryInt = Field(default=0, ge=0, le=MAX_INT)

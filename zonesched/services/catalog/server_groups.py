@@ -17,13 +17,35 @@ from zonesched.store.store import Store, Transaction
 
 
 def list_groups(
-    store: Store, zone_uuid: str, caller: Caller, *, all_projects: bool, offset: int, limit: int
+    store: Store,
+    zone_uuid: str,
+    caller: Caller,
+    *,
+    all_projects: bool,
+    marker: str,
+    offset: int,
+    limit: int,
 ) -> list[ServerGroupView]:
-    """List the groups of the caller's project, oldest first. Raises Forbidden for those of others."""
+    """List the groups of the caller's project, oldest first. Raises Forbidden for those of others.
+
+    `marker`: the id of the group after which the list begins, "" for none; BadRequest for an unknown one.
+    """
     if all_projects and caller.role is not Role.ADMIN:
         raise Forbidden("all_projects: only an admin lists other projects.", field="all_projects")
     projects = AllProjects() if all_projects else OneProject(caller.project_id)
-    return store.read(lambda tx: _views(zone_uuid, tx, rows.page(tx, projects, offset, limit)))
+
+    def fn(tx: Transaction) -> list[ServerGroupView]:
+        after = _marked(tx, caller, marker) if marker else None
+        return _views(zone_uuid, tx, rows.page(tx, projects, offset, limit, after))
+
+    return store.read(fn)
+
+
+def _marked(tx: Transaction, caller: Caller, marker: str) -> OwnedGroup:
+    try:
+        return _existing(tx, caller, marker)
+    except NotFound:
+        raise BadRequest("marker names no server group.", code="marker_unknown", field="marker") from None
 
 
 def show(store: Store, zone_uuid: str, caller: Caller, group_id: str) -> ServerGroupView:
