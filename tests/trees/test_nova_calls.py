@@ -226,6 +226,11 @@ class TestHosts:
         [same] = [host for host in found if host["id"] == named["id"]]
         assert named == same
 
+    def test_a_limit_above_the_longest_page_is_that_page(self, node: Node) -> None:
+        every = node.client().get("/os-hypervisors").json
+
+        assert node.client().get("/os-hypervisors?limit=5000").json == every
+
     def test_a_part_of_a_name_is_found_as_it_is_written(self, node: Node) -> None:
         for text in ("H1", "h_", "%"):
             path = f"/os-hypervisors?hypervisor_hostname_pattern={text.replace('%', '%25')}"

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from zonesched.api.schemas.fields import (
+    LONGEST_PAGE,
+    MAX_INT,
     Amount,
     LenientQuery,
     QueryBool,
@@ -50,8 +52,13 @@ class HypervisorQuery(LenientQuery):
 
 
 class HypervisorsQuery(HypervisorQuery):
-    """A part of the hosts' names, or a page; without a parameter, all hosts. A `limit` of 0: none."""
+    """A part of the hosts' names, or a page; without a parameter, all hosts. A `limit` of 0: none.
+
+    A page has no more than `LONGEST_PAGE`, as those of other lists.
+    """
 
     hypervisor_hostname_pattern: Text = ""
-    limit: QueryInt = Field(default=0, ge=0, le=1000)
+    limit: Annotated[QueryInt, AfterValidator(lambda asked: min(asked, LONGEST_PAGE))] = Field(
+        default=0, ge=0, le=MAX_INT
+    )
     marker: Text = ""
