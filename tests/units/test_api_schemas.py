@@ -272,6 +272,23 @@ def test_a_truth_of_a_body_has_known_spellings(value: Any) -> None:
     assert refusal_of(CreateBody, a_body(config_drive=value)).field == "server.config_drive"
 
 
+@pytest.mark.parametrize(
+    ("networks", "field", "code"),
+    [
+        ([{"uuid": "n1"}, {"net_id": "n2"}], "server.networks.1.net_id", "unknown_field"),
+        ([{"uuid": 3}], "server.networks.0.uuid", "wrong_type"),
+        ([{}] * 65, "server.networks", "too_long"),
+        ({"uuid": "n1"}, "server.networks", "invalid_value"),
+        ("all", "server.networks", "invalid_value"),
+        (None, "server.networks", "invalid_value"),
+    ],
+)
+def test_what_is_wrong_with_a_network_is_said_of_it(networks: Any, field: str, code: str) -> None:
+    refusal = refusal_of(CreateBody, a_body(networks=networks))
+
+    assert (refusal.field, refusal.code) == (field, code)
+
+
 @pytest.mark.parametrize("networks", ["auto", "none"])
 def test_networks_may_be_a_word(networks: str) -> None:
     assert form_of(CreateBody, a_body(networks=networks)).passthrough == {"networks": networks}

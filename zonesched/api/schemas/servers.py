@@ -56,7 +56,7 @@ def _base64(text: str) -> str:
 
 
 def _networks(value: Any) -> Any:
-    if isinstance(value, str) and value not in ("auto", "none"):
+    if not isinstance(value, list) and value not in ("auto", "none"):
         raise refusal("invalid_value", "must be auto, none or a list of networks")
     return value
 
@@ -99,7 +99,8 @@ class LocalDisk(Schema):
 
 UserData = Annotated[str, Field(max_length=65_535), AfterValidator(_base64)]
 NetworkList = Annotated[list[Network], Field(max_length=64)]
-Networks = Annotated[Literal["auto", "none"] | NetworkList, BeforeValidator(_networks)]
+# The list first: what is wrong with one of its networks is said, and not that a list is no word.
+Networks = Annotated[NetworkList | Literal["auto", "none"], BeforeValidator(_networks)]
 
 
 class Server(ServerSettings):
