@@ -263,6 +263,32 @@ def test_a_new_host_that_cannot_build_it_gives_it_back_once_nothing_is_left_ther
     nothing_is_wrong(tree)
 
 
+def test_a_host_where_its_boot_had_failed_may_take_it_later(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
+) -> None:
+    # given: its build failed on h1, and it runs on h2
+    made = node.client("member").post("/servers", {"server": {"name": "vm", "flavorRef": "small"}})
+    uuid = made.json["server"]["id"]
+    tree.settle()
+    old.report([{"uuid": uuid, "attempt": 1, "state": "error", "reason": "disk_full"}])
+    add_host(node, "h2", vcpus=4)
+    tree.settle()
+    new.converge()
+    assert (shown(node, uuid), states(node, uuid)) == (("ACTIVE", None, "h2"), ["failed", "confirmed"])
+
+    # when
+    act(node, uuid, MIGRATE)
+    tree.settle(1)
+    new.converge()
+    old.converge()
+    new.converge()
+
+    # then
+    assert last(node, uuid) == ("migrate", "done", "")
+    assert shown(node, uuid) == ("ACTIVE", None, "h1")
+    nothing_is_wrong(tree)
+
+
 def test_it_returns_from_a_new_host_that_was_evacuated(
     tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
 ) -> None:

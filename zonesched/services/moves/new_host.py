@@ -63,7 +63,8 @@ def spec_of(zone: Zone, instance: Instance, kind: MoveKind) -> RequestSpec:
 def choose(zone: Zone, instance: Instance, spec: RequestSpec, move: Move, present_host_id: str) -> Choice:
     """Choose among the local hosts; the filters, weighers and group rules of a boot hold.
 
-    A resized instance may stay on its host, where its own old place does not count against its group.
+    A resized instance may stay on its host, where its own old place does not count against its group. Hosts
+    that refused the boot count as all others: this is another request.
     """
     must_stay = zone.store.read(lambda tx: beginning.must_stay(tx, instance))
     if move.kind is MoveKind.RESIZE:
@@ -73,7 +74,9 @@ def choose(zone: Zone, instance: Instance, spec: RequestSpec, move: Move, presen
     else:
         moves = MoveFrom(present_host_id, move.asked_host)
     try:
-        context = replace(select.context_of(zone, spec, instance.caller_id), moves=moves)
+        context = select.context_of(zone, spec, instance.caller_id)
+        # A host where a build of its boot failed, however long ago, may have been mended since.
+        context = replace(context, moves=moves, tried_hosts=frozenset())
         with zone.hosts.for_request(spec) as found:
             capabilities = select.own_capabilities(zone.conf)
             request = OfferRequest(found.table, spec, context, zone_capabilities=capabilities)
