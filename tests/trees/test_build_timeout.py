@@ -202,6 +202,39 @@ class TestThatItsAgentHasFetched:
         assert in_use(root) == taken > 0
         nothing_is_wrong(tree)
 
+    def test_a_zone_that_was_away_for_longer_takes_the_report_of_what_was_built_meanwhile(
+        self, tmp_path: Path
+    ) -> None:
+        # Given
+        tree = a_zone_with_agents(tmp_path, "h1", "h2")
+        reservation_id, first = a_build(tree)
+        fetch(tree.nodes["root"], first.host)
+
+        # When: the zone is back, and works before the agent has called again
+        tree.clock.advance(BUILD_TIMEOUT_S + 1)
+        tree.restart("root")
+        tree.settle()
+        after_start = counts(tree, reservation_id)
+        root = tree.nodes["root"]
+        report(root, first.host, AgentState.ACTIVE, uuid=first.uuid, attempt=first.number)
+
+        # Then
+        assert after_start == {"BUILD": 1}
+        assert counts(tree, reservation_id) == {"ACTIVE": 1}
+        nothing_is_wrong(tree)
+
+    def test_a_zone_that_was_away_for_longer_ends_it_once_its_agent_had_time(self, tmp_path: Path) -> None:
+        tree = a_zone_with_agents(tmp_path, "h1", "h2")
+        reservation_id, first = a_build(tree)
+        fetch(tree.nodes["root"], first.host)
+        tree.clock.advance(BUILD_TIMEOUT_S + 1)
+        tree.restart("root")
+
+        tree.clock.advance(DOWN_TIME_S + 1)
+        tree.settle()
+
+        assert counts(tree, reservation_id) == {"ERROR": 1}
+
     def test_its_claim_ends_when_its_agent_is_back_and_says_that_it_is_gone(self, tmp_path: Path) -> None:
         tree = a_zone_with_agents(tmp_path, "h1", "h2")
         root = tree.nodes["root"]

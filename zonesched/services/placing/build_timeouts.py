@@ -40,11 +40,12 @@ def end_lost_builds(zone: Zone) -> float:
 
 def _bounds(zone: Zone) -> Bounds:
     now, conf = zone.clock.now(), zone.conf
-    # After a start, heartbeats are outdated: agents get time to call again.
+    # After a start, heartbeats are outdated, and builds that ended meanwhile are not reported yet: agents get
+    # time to call again.
     is_new = zone.clock.monotonic() - zone.opened_at < conf.service_down_time
     silence_s = math.inf if is_new else conf.service_down_time
     return Bounds(
-        placed_before=now - conf.instance_build_timeout,
+        placed_before=-math.inf if is_new else now - conf.instance_build_timeout,
         heard_after=now - silence_s,
         heard_before=now + silence_s,
     )
