@@ -196,3 +196,29 @@ def test_an_affinity_group_is_on_one_host(tmp_path: Path) -> None:
     places = [(name, row) for name in tree.nodes for row in rows(tree, name, on_hosts)]
     assert len(places) == 6
     assert len(set(places)) == 1
+
+
+def test_a_server_that_is_looked_at_before_its_confirm_is_answered_is_placed_again_all_the_same(
+    tmp_path: Path,
+) -> None:
+    # Given: a zone that no confirm has reached, and that has given its holds up since
+    tree = a_small_tree(tmp_path)
+    root, leaf = tree.nodes["root"].client(), tree.nodes["leaf-b"]
+    tree.network.fault(leaf.url, Dead(path="/confirm"))
+    reservation_id = boot(tree)
+    tree.settle(1)
+    held = [uuid for uuid, *_ in rows(tree, "leaf-b")]
+    tree.clock.advance(60)
+    tree.step("leaf-b")
+    assert held
+    assert counts(tree, reservation_id) == {"BUILD": 12 - len(held), "UNKNOWN": len(held)}
+
+    # When
+    tree.network.heal(leaf.url)
+    seen = {root.get(f"/servers/{uuid}").json["server"]["status"] for uuid in held}
+    heal(tree)
+
+    # Then
+    assert seen == {"UNKNOWN"}
+    assert counts(tree, reservation_id) == {"BUILD": 12}
+    assert inconsistencies(tree) == []

@@ -178,6 +178,9 @@ def _refresh(zone: Zone, place: Placement, child_id: str, is_wanted: Callable[[]
     try:
         client = zone.child_client(child_id).within(math.inf, is_wanted)
         found = client.show_server(place.uuid, SHOW_TIMEOUT_S)
+        if found is None and place.state is State.CONFIRMING:
+            # Its hold may be over: the answer to the confirm, which is repeated, says so.
+            return True
         changes = [found if found is not None else gone]
         write_with_given_back(
             zone.store,
