@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from tests.builders.one_zone import sql
 from tests.builders.tree import Node, Tree, a_host
+from zonesched.errors import DatabaseFull
 from zonesched.services import background
 from zonesched.services.audit import audit
 
@@ -80,3 +81,24 @@ def test_a_boot_that_was_accepted_goes_on_when_there_is_room(tmp_path: Path) -> 
     assert while_full == 0
     assert counted(node)[2] == 600
     assert audit.run(node.zone) == []
+
+
+def test_a_boot_is_in_no_workers_hand_once_nothing_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a boot that no batch takes
+    node = a_node(tmp_path)
+    together = {"os:scheduler_hints": {"group_policy": "affinity"}}
+    node.client().post("/zones/boot", {**LARGE, **together})
+
+    def full(_fn: object) -> None:
+        raise DatabaseFull("This zone's database is full.", 30)
+
+    # When not even its pause can be written
+    monkeypatch.setattr(node.zone.store, "write", full)
+    node.zone.boots.polled(node.zone.boots.wakes, node.zone.clock.monotonic() + 60)
+    with pytest.raises(DatabaseFull):
+        background.work_on_boots(node.zone)
+
+    # Then
+    assert node.zone.boots.in_hand == 0

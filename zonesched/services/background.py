@@ -123,9 +123,12 @@ def _begun_safely(zone: Zone, boots: Sequence[NewBoot]) -> Begun:
 
 
 def _work(zone: Zone, lease: Lease, work: Callable[[], None]) -> None:
-    with tracing.within(Trace(lease.traced_by, lease.reservation_id)):
-        _work_safely(zone, lease, work)
-    zone.boots.end(lease)
+    try:
+        with tracing.within(Trace(lease.traced_by, lease.reservation_id)):
+            _work_safely(zone, lease, work)
+    finally:
+        # Also where nothing could be written: the lease expires, and another worker begins.
+        zone.boots.end(lease)
 
 
 def _work_safely(zone: Zone, lease: Lease, work: Callable[[], None]) -> None:
