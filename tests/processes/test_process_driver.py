@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -881,6 +880,31 @@ class TestAfterTheAgentDied:
         assert second.found() == [A]
         bench.until(second, Built(A, Observed(0, Power.STOPPED, "process_ended")))
 
+    def test_what_an_earlier_agent_has_seen_and_not_told_is_told_with_its_reason(self, bench: Bench) -> None:
+        first = bench.driver(*shell("sleep 0.2; exit 3"))
+        run(bench, first)
+        bench.until(first, ended(A, "process_failed"))
+
+        second = bench.driver()
+
+        assert second.found() == [A]
+        bench.until(second, Built(A, Observed(0, Power.STOPPED, "process_failed")))
+
+    def test_what_an_earlier_agent_has_refused_and_not_told_is_told_with_its_reason(
+        self, bench: Bench
+    ) -> None:
+        first = bench.driver()
+        run(bench, first)
+        first.apply(A, desired(1, Power.SUSPENDED))
+        bench.until(first, reached(1, Power.RUNNING, "suspend_unsupported"))
+
+        second = bench.driver()
+        second.found()
+
+        bench.until(second, Built(A, Observed(1, Power.RUNNING, "suspend_unsupported")))
+        second.apply(A, desired(2, Power.STOPPED))
+        bench.until(second, reached(2, Power.STOPPED))
+
     def test_what_nobody_wants_any_more_is_destroyed(self, bench: Bench) -> None:
         process = run(bench, bench.driver())
 
@@ -974,16 +998,18 @@ FORM = {
 
 
 @pytest.fixture
-def folder_of_a_user() -> Iterator[InstanceFolder]:
+def folder_of_a_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InstanceFolder]:
     """The folder of an instance whose agent is an ordinary user, which root is not."""
     before = os.geteuid()
+    # Named from within: that user may not look into the folders above.
+    monkeypatch.chdir(tmp_path)
     if before == 0:
+        os.chown(tmp_path, NOBODY, NOBODY)
         os.seteuid(NOBODY)
     try:
-        with tempfile.TemporaryDirectory() as root:
-            folder = InstanceFolder(Path(root), A)
-            folder.prepare(FORM)
-            yield folder
+        folder = InstanceFolder(Path(), A)
+        folder.prepare(FORM)
+        yield folder
     finally:
         os.seteuid(before)
 

@@ -54,12 +54,16 @@ class Status(enum.Enum):
 
 @dataclass(frozen=True)
 class Reached:
-    """State of a built instance: generation acted on, power state, reboots and rebuilds done."""
+    """State of a built instance: generation acted on, power state, reboots and rebuilds done.
+
+    `reason`: why it is not in the state of that generation, a code; "" where it is.
+    """
 
     generation: int = 0
     power: Power = Power.RUNNING
     reboots: int = 0
     rebuilds: int = 0
+    reason: str = ""
 
 
 class InstanceFolder:
@@ -168,7 +172,10 @@ class InstanceFolder:
         """Return its last state; before it was built, the one to start with."""
         if self.was_built():
             found = self._read("reached.json")
-            return Reached(found["generation"], Power(found["power"]), found["reboots"], found["rebuilds"])
+            counts = found["reboots"], found["rebuilds"]
+            return Reached(
+                found["generation"], Power(found["power"]), *counts, reason=found.get("reason", "")
+            )
         # Those of an earlier attempt are done: a new process has nothing to repeat.
         wanted = self._read("wanted.json")
         return Reached(reboots=wanted.get("reboots", 0), rebuilds=wanted.get("rebuilds", 0))
@@ -310,6 +317,7 @@ def _line_of(reached: Reached) -> dict[str, Any]:
         "power": reached.power.value,
         "reboots": reached.reboots,
         "rebuilds": reached.rebuilds,
+        "reason": reached.reason,
     }
 
 

@@ -181,7 +181,7 @@ class ProcessInstance:
         if status is Status.PREPARED and self._folder.was_built() and self._reached.power is Power.STOPPED:
             # It was stopped when it came from another host, and was not started since.
             self._step = self._rest
-            return (Built(key, self._observed(Power.STOPPED)),)
+            return (Built(key, self._observed()),)
         if status is Status.PREPARED and self._launched is None:
             self._launched = self._around.launch(self._folder)
             return ()
@@ -204,10 +204,9 @@ class ProcessInstance:
         return status is Status.STARTING
 
     def _found_running(self) -> Sequence[DriverEvent]:
-        power = self._present_power()
-        self._note(replace(self._reached, power=power))
+        self._note(replace(self._reached, power=self._present_power()))
         self._step = self._rest
-        return (Built(self._folder.key, self._observed(power)),)
+        return (Built(self._folder.key, self._observed()),)
 
     def _failed(self) -> Sequence[DriverEvent]:
         return ()
@@ -226,13 +225,13 @@ class ProcessInstance:
         return (Changed(self._folder.key, self._ended_by_itself()),)
 
     def _ended_by_itself(self) -> Observed:
-        if self._reached.power is Power.STOPPED:
-            return self._observed(Power.STOPPED)
-        self._note(replace(self._reached, power=Power.STOPPED))
-        return self._observed(Power.STOPPED, self._why_ended())
+        if self._reached.power is not Power.STOPPED:
+            self._note(replace(self._reached, power=Power.STOPPED, reason=self._why_ended()))
+        return self._observed()
 
-    def _observed(self, power: Power, reason: str = "") -> Observed:
-        return Observed(self._reached.generation, power, reason, self._reached.rebuilds)
+    def _observed(self) -> Observed:
+        at = self._reached
+        return Observed(at.generation, at.power, at.reason, at.rebuilds)
 
     def _reach(self) -> Sequence[DriverEvent]:
         desired, status = self._desired, self._folder.status()
@@ -247,7 +246,9 @@ class ProcessInstance:
                 return self._done(Power.STOPPED) if self._has_ended() else ()
             case _ if desired.reboots > self._reached.reboots:
                 if self._has_ended(is_hard=desired.reboot_type is RebootType.HARD):
-                    self._note(replace(self._reached, power=Power.STOPPED, reboots=desired.reboots))
+                    self._note(
+                        replace(self._reached, power=Power.STOPPED, reboots=desired.reboots, reason="")
+                    )
                 return ()
             case power:
                 return self._run(power, status)
@@ -256,7 +257,7 @@ class ProcessInstance:
         """End it and empty its folder; the next steps start it again, unless it is to be stopped."""
         desired = self._desired
         if self._has_ended() and self._folder.empty(str(desired.image.get("name", ""))):
-            self._note(replace(self._reached, power=Power.STOPPED, rebuilds=desired.rebuilds))
+            self._note(replace(self._reached, power=Power.STOPPED, rebuilds=desired.rebuilds, reason=""))
         return ()
 
     def _run(self, power: Power, status: Status) -> Sequence[DriverEvent]:
@@ -283,11 +284,11 @@ class ProcessInstance:
     def _done(self, power: Power, reason: str = "") -> Sequence[DriverEvent]:
         desired = self._desired
         # A reboot that was not done is passed over: a later state must not bring it about.
-        self._note(Reached(desired.generation, power, desired.reboots, self._reached.rebuilds))
+        self._note(Reached(desired.generation, power, desired.reboots, self._reached.rebuilds, reason))
         self._looked_at = self._around.monotonic()
         self._asked_to_end_at, self._is_ending = math.inf, False
         self._step = self._rest
-        return (Changed(self._folder.key, self._observed(power, reason)),)
+        return (Changed(self._folder.key, self._observed()),)
 
     def _note(self, reached: Reached) -> None:
         if reached != self._reached or not self._folder.was_built():
@@ -341,7 +342,7 @@ class ProcessInstance:
         if self._reached.power is Power.STOPPED:
             self._folder.make_startable()
             self._step = self._rest
-            return (Built(self._folder.key, self._observed(Power.STOPPED)),)
+            return (Built(self._folder.key, self._observed()),)
         if self._folder.status() is Status.STARTING or not self._has_ended(is_hard=True):
             return ()
         self._folder.make_startable()
