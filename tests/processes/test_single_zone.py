@@ -191,7 +191,10 @@ def test_it_runs_takes_the_commands_it_prints_and_goes_on_at_the_next_start_on_a
 
 
 @pytest.mark.slow
-def test_instances_that_outlive_it_are_named_with_the_command_that_ends_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_paused", [False, True])
+def test_instances_that_outlive_it_are_named_with_the_command_that_ends_them(
+    tmp_path: Path, is_paused: bool
+) -> None:
     home = str(tmp_path / "z")
     process = start("--dir", home, "--port", str(free_port()), "--hosts", "1", "--connection-type", "process")
     try:
@@ -200,6 +203,8 @@ def test_instances_that_outlive_it_are_named_with_the_command_that_ends_them(tmp
         eventually("the host is up", lambda: " up " in output_of(f"{export}; {hosts}"))
         output_of(f"{export}; {flavor}")
         assert "ACTIVE" in output_of(f"{export}; {boot}")
+        if is_paused:
+            output_of(f"{export}; {hosts.split()[0]} server pause one --wait")
 
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=60)

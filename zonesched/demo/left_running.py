@@ -39,5 +39,6 @@ def lines_about(running: Sequence[Running]) -> list[str]:
         f"Instances outlive their agent, and the next start finds them: {names}.",
         "To end them now:",
         "",
-        f"  kill -- {pids}",
+        # One that is paused takes no other signal before it goes on.
+        f"  kill -s CONT -- {pids}; kill -- {pids}",
     ]
