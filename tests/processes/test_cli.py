@@ -985,6 +985,28 @@ class TestOffline:
         assert error.count("\n") == 1
         assert not (tmp_path / "state").exists()
 
+    @pytest.mark.parametrize("command", ["upgrade", "restored"])
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "sqlite:////dev",
+            "sqlite:///FOLDER/notes.txt",
+            "postgresql+psycopg://zone:sekret@127.0.0.1:1/zone",
+        ],
+    )
+    def test_a_database_that_cannot_be_used_is_one_line_and_one(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, url: str
+    ) -> None:
+        (tmp_path / "notes.txt").write_text("nothing of a database\n")
+        (tmp_path / "notes.txt").chmod(0o600)
+        file = tmp_path / "z.conf"
+        file.write_text(f"[DEFAULT]\ndatabase_url = {url.replace('FOLDER', str(tmp_path))}\n")
+        assert run(["db", command, "--config-file", str(file)], Session()) == 1
+        error = capsys.readouterr().err
+        assert error.startswith("zonesched: Option database_url: the database cannot be used: ")
+        assert error.count("\n") == 1
+        assert "sekret" not in error
+
     def test_a_wrong_configuration_is_one_line_and_one(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:

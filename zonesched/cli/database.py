@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -9,10 +11,11 @@ import click
 from zonesched import conf
 from zonesched.cli.config_files import config_files
 from zonesched.cli.group import CommandGroup
+from zonesched.errors import ConfigError
 from zonesched.seams import SystemClock
 from zonesched.store import copies, schema
 from zonesched.store.schema import SchemaState
-from zonesched.store.store import Store
+from zonesched.store.store import Store, StoreError
 
 NEXT = "start the zone, and run `zonesched audit` until it waits for nobody, then `zonesched audit --repair`"
 
@@ -28,8 +31,9 @@ def upgrade(files: tuple[str, ...]) -> None:
     """Upgrade the database of a configuration to this version's schema."""
     store = Store.open(conf.load(files).database_url)
     try:
-        before = schema.state(store)
-        schema.upgrade(store)
+        with _reached():
+            before = schema.state(store)
+            schema.upgrade(store)
     finally:
         store.close()
     click.echo(
@@ -71,9 +75,21 @@ def restored(files: tuple[str, ...]) -> None:
 
     Run it before the zone's next start.
     """
-    copies.mark_restored(conf.load(files).database_url, _new_incarnation())
+    with _reached():
+        copies.mark_restored(conf.load(files).database_url, _new_incarnation())
     click.echo("the zone begins its next start with a recovery")
     click.echo(NEXT)
+
+
+@contextmanager
+def _reached() -> Iterator[None]:
+    """Raise ConfigError where the database itself fails, as a zone's start does."""
+    try:
+        yield
+    except StoreError as error:
+        raise ConfigError(
+            f"Option database_url: the database cannot be used: {error.orig}.", field="database_url"
+        ) from error
 
 
 def _new_incarnation() -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import math
 import os
 import sys
 import time
@@ -17,22 +16,12 @@ import click
 from zonesched.cli.screen import Screen, standard_output
 from zonesched.compute.connection import ZoneConnection
 from zonesched.compute.credentials import Credentials, read_credentials
+from zonesched.finite_float import FiniteFloat
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 DEFAULT_TIMEOUT_S = 60.0
 MAX_TIMEOUT_S = 604_800.0
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-class FiniteFloat(click.FloatRange):
-    """A number within its bounds, neither infinite nor NaN: JSON has none of these."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Convert the text of an option, or fail with what is wrong."""
-        number = super().convert(value, param, ctx)
-        if not math.isfinite(number):
-            self.fail(f"{value!r} is not a finite number.", param, ctx)
-        return number
 
 
 class OutputFormat(enum.Enum):

@@ -13,7 +13,6 @@ from zonesched.cli.output import by_name, print_item, print_list
 from zonesched.cli.secret_input import given_secret
 from zonesched.cli.session import (
     FILE,
-    FiniteFloat,
     Session,
     item_options,
     list_options,
@@ -24,6 +23,7 @@ from zonesched.cli.table import Column, plain, print_table
 from zonesched.cli.zone_boot import boot
 from zonesched.cli.zone_drain import drain
 from zonesched.compute.credentials import Credentials, read_credentials
+from zonesched.finite_float import FiniteFloat
 
 CHILD_COLUMNS = (
     Column("id", is_id=True),

@@ -10,7 +10,6 @@ import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -37,23 +36,13 @@ from zonesched.compute.tracker import Tracker
 from zonesched.conf.checks import check_servicegroup_driver, check_transport_url
 from zonesched.conf.remote_services import check_protected, is_protected
 from zonesched.errors import ConfigError
+from zonesched.finite_float import FiniteFloat
 from zonesched.seams import SuspendAwareClock, ThreadExecutor
 from zonesched.service_group.contract import ServiceGroup
 from zonesched.service_group.opening import open_group
 
-
-class Number(click.FloatRange):
-    """A finite number in a range."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        number = float(super().convert(value, param, ctx))
-        if not math.isfinite(number):
-            self.fail(f"{value} is not a finite number.", param, ctx)
-        return number
-
-
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-SECONDS = Number(min=0.01)
+SECONDS = FiniteFloat(min=0.01)
 ALLOW_FLAG = "--allow-unverified-services"
 
 log = logging.getLogger(__name__)
@@ -89,7 +78,7 @@ log = logging.getLogger(__name__)
 @click.option("--poll-seconds", type=SECONDS, default=2.0, show_default=True, help="Interval between polls.")
 @click.option(
     "--fence-after",
-    type=Number(min=1.0, max=86400.0),
+    type=FiniteFloat(min=1.0, max=86400.0),
     help="Seconds without an answer of the zone after which all instances of this agent are ended, also while"
     " the agent itself is dead or stopped. Then the zone may place them anew.  [default: never]",
 )
@@ -129,7 +118,7 @@ log = logging.getLogger(__name__)
 @click.option("--process-command", default="", help="Command of each instance.  [default: sleep infinity]")
 @click.option(
     "--process-stop-seconds",
-    type=Number(min=0),
+    type=FiniteFloat(min=0),
     default=5.0,
     show_default=True,
     help="Time between SIGTERM and SIGKILL.",
@@ -153,16 +142,16 @@ log = logging.getLogger(__name__)
 )
 @click.option(
     "--libvirt-stop-seconds",
-    type=Number(min=0),
+    type=FiniteFloat(min=0),
     default=60.0,
     show_default=True,
     help="Time that a guest may take to shut down before it is powered off.",
 )
 @click.option("--log-format", type=click.Choice(log_lines.FORMATS), default="text", show_default=True)
-@click.option("--fake-build-seconds", type=Number(min=0), default=0.0, show_default=True)
-@click.option("--fake-failure-rate", type=Number(0, 1), default=0.0, show_default=True)
-@click.option("--fake-action-seconds", type=Number(min=0), default=0.0, show_default=True)
-@click.option("--fake-action-failure-rate", type=Number(0, 1), default=0.0, show_default=True)
+@click.option("--fake-build-seconds", type=FiniteFloat(min=0), default=0.0, show_default=True)
+@click.option("--fake-failure-rate", type=FiniteFloat(0, 1), default=0.0, show_default=True)
+@click.option("--fake-action-seconds", type=FiniteFloat(min=0), default=0.0, show_default=True)
+@click.option("--fake-action-failure-rate", type=FiniteFloat(0, 1), default=0.0, show_default=True)
 @click.option("--fake-seed", default="", help="Seed that selects the builds and actions that fail.")
 @click.version_option(package_name="zonesched")
 def main(
@@ -228,7 +217,7 @@ def main(
         rhythm = Rhythm(heartbeat_seconds, poll_seconds, fence_after_s=fence_after_s)
         client = AgentClient(_connection(who), service)
         agent = Agent(client, driver, clock, hosts, rhythm)
-    except (CredentialsError, InventoryError, ConfigError, OSError, ValueError) as error:
+    except (CredentialsError, InventoryError, ConfigError, ValueError, OSError) as error:
         raise click.UsageError(str(error)) from error
     # A connection of its own: it runs in another thread than the agent.
     tracker = Tracker(agent, AgentClient(_connection(who), service))
@@ -267,7 +256,10 @@ def _credentials(file: Path | None, zone_url: str, username: str, password_file:
     from_file = read_credentials(file) if file else Credentials()
     password = os.environ.get("ZONESCHED_PASSWORD", "") or from_file.password
     if password_file:
-        password = password_file.read_text(encoding="utf-8").strip()
+        try:
+            password = password_file.read_text(encoding="utf-8").strip()
+        except UnicodeDecodeError:
+            raise CredentialsError(f"{password_file} is not a text in UTF-8") from None
     url = zone_url or from_file.url
     if not url:
         raise CredentialsError("the zone's URL is missing: --zone-url, ZONESCHED_URL or --credentials")
