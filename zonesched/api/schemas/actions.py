@@ -124,7 +124,7 @@ _MAY_BE_NULL = {"lock", "rescue", "migrate"}
 
 
 class ActionBody(UnsupportedActions):
-    """One action; null, or an empty object, is the value of those without members."""
+    """One action; null is the value of those without members, or an empty object but for `forceDelete`."""
 
     body_limit: ClassVar[BodyLimit] = WITH_MAP
 
@@ -144,7 +144,7 @@ class ActionBody(UnsupportedActions):
     resize: Resize | None = None
     confirm_resize: Nothing = Field(default=None, alias="confirmResize")
     revert_resize: Nothing = Field(default=None, alias="revertResize")
-    force_delete: Nothing = Field(default=None, alias="forceDelete")
+    force_delete: None = Field(default=None, alias="forceDelete")
     evacuate: ServerEvacuation | None = None
     get_console_output: ConsoleOutput | None = Field(default=None, alias="os-getConsoleOutput")
 
