@@ -21,6 +21,7 @@ from zonesched import conf as options
 from zonesched.broker.contract import COMPUTE, key_of
 from zonesched.compute.agent import Agent, Rhythm
 from zonesched.compute.client import ZoneIdentity
+from zonesched.compute.connection import ZoneUnavailable
 from zonesched.compute.driver import DriverSettings
 from zonesched.compute.fake import FakeDriver
 from zonesched.compute.inventory import InventoryHost
@@ -79,12 +80,15 @@ class Direct:
     def __init__(self, zone: Zone) -> None:
         self._zone = zone
         self.beats = 0
+        self.is_away = False
 
     def register(self, found: Sequence[InventoryHost]) -> ZoneIdentity:
         add_hosts(self._zone, *(a_form(host.name) for host in found))
         return ZoneIdentity("nova", self._zone.uuid)
 
     def beat(self, fence_after_s: float = math.inf) -> None:
+        if self.is_away:
+            raise ZoneUnavailable("gone")
         self.beats += 1
         hosts.beat(self._zone, AGENT, "agent")
 
@@ -104,7 +108,7 @@ class Direct:
 class World:
     """A zone, one agent whose looks are far apart, and their group; time goes by in steps of a second."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, fence_after_s: float = math.inf) -> None:
         self.clock = FakeClock()
         self.group = FakeGroup(self.clock)
         own = {"database_url": a_database(folder / "zone.sqlite"), "state_path": str(folder)}
@@ -112,7 +116,7 @@ class World:
         self.zone = Zone.open(conf, clock=self.clock, executor=InlineExecutor(), group=self.group)
         self.direct = Direct(self.zone)
         driver = FakeDriver(DriverSettings(), self.clock)
-        rhythm = Rhythm(heartbeat_s=10.0, poll_s=1e6)
+        rhythm = Rhythm(heartbeat_s=10.0, poll_s=1e6, fence_after_s=fence_after_s)
         self.agent = Agent(self.direct, driver, self.clock, [InventoryHost("h1")], rhythm)
         self.member = Member(self.agent, lambda uuid: self.group, 10.0)
         self.membership = Membership(self.zone)
@@ -171,6 +175,19 @@ def test_a_member_that_dies_is_down_in_its_time_whether_the_group_is_there_or_no
         # The group takes it for a member 30 s more, the zone 60 s from when it last heard of it.
         assert 40 <= seen.index(False) <= 100
         assert not any(seen[seen.index(False) :])
+
+
+def test_a_member_that_has_fenced_its_hosts_is_down_until_its_zone_answers_again(tmp_path: Path) -> None:
+    # given an agent that fences, and that reaches the group and not its zone
+    world = World(tmp_path, fence_after_s=30.0)
+    assert world.run(10)[-1]
+    world.direct.is_away = True
+    # when its instances have ended
+    seen = world.run(30 + 30 + 60 + 10)
+    # then its hosts are down, and up again once the zone answers
+    assert (seen[29], seen[-1]) == (True, False)
+    world.direct.is_away = False
+    assert world.run(30)[-1]
 
 
 def test_the_hosts_of_a_dead_member_take_no_instance(world: World) -> None:

@@ -115,6 +115,11 @@ class Agent:
         self._renew_at = math.inf if is_settled else clock.monotonic()
         self._take([Found(tuple(driver.found()))])
 
+    @property
+    def has_lapsed(self) -> bool:
+        """Tell whether its lease has ended, so that nothing of its instances runs."""
+        return not self._driver.lease().is_held(self._clock.monotonic())
+
     def wake(self) -> None:
         """Poll the zone at the next step, whenever that was due."""
         self._is_woken = True

@@ -31,7 +31,8 @@ class Membership:
     def step(self) -> float:
         """Send a heartbeat; return the seconds until the next one."""
         uuid = self._agent.zone.uuid
-        if not uuid:
+        if not uuid or self._agent.has_lapsed:
+            # Once its instances have ended, its zone may place them anew: only its calls make it alive again.
             return UNREGISTERED_PAUSE_S
         if uuid != self._zone_uuid:
             self.close()
