@@ -11,7 +11,7 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -660,6 +660,36 @@ class TestWhatIsSent:
             "limit": ["1000"],
             "all_tenants": ["true"],
         }
+
+    @pytest.mark.parametrize(
+        ("noun", "path", "wrap"),
+        [
+            ("flavor", "/flavors/detail", lambda name: {**FLAVOR, "id": name, "name": name}),
+            ("image", "/images/detail", lambda name: {**IMAGE, "id": name, "name": name}),
+            ("keypair", "/os-keypairs", lambda name: {"keypair": {"name": name, "fingerprint": "aa"}}),
+        ],
+    )
+    def test_a_list_has_all_its_pages(
+        self, command: StubCommand, noun: str, path: str, wrap: Callable[[str], dict[str, Any]]
+    ) -> None:
+        link = {"rel": "next", "href": f"{command.stub.url}/v2.1{path}?limit=1000&marker=one"}
+        first = {f"{noun}s": [wrap("one")], f"{noun}s_links": [link]}
+        command.stub.answer("GET", path, (200, first), (200, {f"{noun}s": [wrap("two")]}))
+        assert command(noun, "list", "-c", "name", "-o", "value") == 0
+        assert command.lines == ["one", "two"]
+        assert command.stub.asked[-1].params["marker"] == ["one"]
+
+    def test_a_name_on_a_later_page_is_found(self, command: StubCommand) -> None:
+        groups = [
+            {"id": f"g{n}", "name": f"n{n}", "policy": "affinity", "members": [], "rules": {}}
+            | {"project_id": "p", "user_id": "u"}
+            for n in range(1001)
+        ]
+        pages = [(200, {"server_groups": groups[:1000]}), (200, {"server_groups": groups[1000:]})]
+        command.stub.answer("GET", "/os-server-groups", *pages)
+        assert command("server-group", "show", "n1000", "-c", "id", "-o", "value") == 0
+        assert command.lines == ["g1000"]
+        assert command.stub.asked[-1].params == {"offset": ["1000"]}
 
     def test_a_new_user_is_saved_and_its_secret_not_printed(
         self, command: StubCommand, tmp_path: Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from zonesched.cli.group import CommandGroup
-from zonesched.cli.lookup import find, find_id
+from zonesched.cli.lookup import find, find_id, whole_list
 from zonesched.cli.output import natural_order, print_item, print_json, print_list
 from zonesched.cli.pairs import read_pairs
 from zonesched.cli.session import Session, item_options, list_options, pass_session, zone_options
@@ -31,7 +31,7 @@ def flavor() -> None:
 @pass_session
 def list_(session: Session) -> None:
     """List all flavors, the smallest first."""
-    answer = session.call("GET", "/flavors/detail?is_public=none")
+    answer = whole_list(session, "/flavors/detail?is_public=none", "flavors")
     rows = sorted(
         answer["flavors"], key=lambda found: (found["vcpus"], found["ram"], natural_order(found["name"]))
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from zonesched.cli.group import CommandGroup
-from zonesched.cli.lookup import find, find_id
+from zonesched.cli.lookup import find, find_id, whole_list
 from zonesched.cli.output import by_name, print_item, print_json, print_list
 from zonesched.cli.pairs import read_pairs
 from zonesched.cli.session import Session, item_options, list_options, pass_session, zone_options
@@ -24,7 +24,7 @@ def image() -> None:
 @pass_session
 def list_(session: Session) -> None:
     """List all images, by name."""
-    answer = session.call("GET", "/images/detail")
+    answer = whole_list(session, "/images/detail", "images")
     print_list(session, answer, COLUMNS, by_name(answer["images"]))
 
 

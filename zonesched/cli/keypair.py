@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from zonesched.cli.group import CommandGroup
-from zonesched.cli.lookup import part_of_path
+from zonesched.cli.lookup import part_of_path, whole_list
 from zonesched.cli.output import print_item, print_json, print_list
 from zonesched.cli.session import (
     FILE,
@@ -33,7 +33,7 @@ def keypair() -> None:
 @pass_session
 def list_(session: Session) -> None:
     """List the user's key pairs, by name."""
-    answer = session.call("GET", "/os-keypairs")
+    answer = whole_list(session, "/os-keypairs", "keypairs")
     print_list(session, answer, COLUMNS, [{"type": "ssh", **line["keypair"]} for line in answer["keypairs"]])
 
 

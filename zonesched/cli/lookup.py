@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 from zonesched.cli.session import Session
 from zonesched.compute.connection import ZoneRefused
@@ -25,7 +25,7 @@ def find(session: Session, path: str, noun: str, wanted: str) -> Item:
 
     Raises ZoneRefused with status 404 when there is none, 409 when there are several.
     """
-    listed: Sequence[Item] = session.call("GET", path)[noun]
+    listed: Sequence[Item] = whole_list(session, path, noun)[noun]
     return _only(listed, noun, wanted, NAME_OF.get(noun, "name"))
 
 
@@ -49,6 +49,27 @@ def find_reservation_id(session: Session, wanted: str) -> str:
     if not _BEGINNING.fullmatch(wanted):
         return part_of_path("reservations", wanted)
     return _find_owned(session, "/reservations", "reservations", wanted, {})
+
+
+def whole_list(
+    session: Session, path: str, noun: str, params: Mapping[str, str | int] | None = None
+) -> dict[str, Any]:
+    """Return the answer of a list with the elements of all its pages."""
+    answer: dict[str, Any] = dict(session.call("GET", path, params=params))
+    listed = list(answer[noun])
+    while more := _next_page(answer, noun, len(listed)):
+        answer = dict(session.call("GET", path, params={**(params or {}), **more}))
+        listed += answer[noun]
+    return {**answer, noun: listed}
+
+
+def _next_page(answer: Mapping[str, Any], noun: str, seen: int) -> Mapping[str, str | int]:
+    """Return the parameters of the page behind this one; empty behind the last."""
+    if links := answer.get(f"{noun}_links"):
+        return {"marker": parse_qs(urlsplit(links[0]["href"]).query)["marker"][0]}
+    # As in OpenStack, lists of server groups have no link.
+    is_full = noun == "server_groups" and len(answer[noun]) == PAGE
+    return {"offset": seen} if is_full else {}
 
 
 def pages(session: Session, path: str, noun: str, params: Mapping[str, str | int]) -> Iterator[Item]:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from zonesched.cli.group import CommandGroup
-from zonesched.cli.lookup import find, find_id
+from zonesched.cli.lookup import find, find_id, whole_list
 from zonesched.cli.output import by_name, print_item, print_json, print_list
 from zonesched.cli.session import Session, item_options, list_options, pass_session, zone_options
 from zonesched.cli.table import Column
@@ -39,7 +39,7 @@ def server_group() -> None:
 def list_(session: Session, all_projects: bool) -> None:
     """List the server groups of the project by name, with how many members each has."""
     params = {"all_projects": "true"} if all_projects else None
-    answer = session.call("GET", "/os-server-groups", params=params)
+    answer = whole_list(session, "/os-server-groups", "server_groups", params)
     rows = by_name([{**found, "members": len(found["members"])} for found in answer["server_groups"]])
     print_list(session, answer, COLUMNS, rows)
 
