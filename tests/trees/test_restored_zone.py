@@ -276,6 +276,28 @@ def test_a_resize_that_waits_for_its_owner_still_does(scene: Scene, answer: str,
     nothing_is_wrong(scene.tree)
 
 
+def test_a_revert_of_a_resize_that_the_copy_has_begun_is_done(scene: Scene) -> None:
+    # given a copy of the time when a server is to return to its old place, and is at the new one
+    leaf = scene.admin("leaf")
+    leaf.post("/flavors", {"flavor": {**FLAVOR["flavor"], "id": "large", "name": "large", "vcpus": 4}})
+    (uuid,) = scene.booted(1, "leaf")
+    assert leaf.post(f"/servers/{uuid}/action", {"resize": {"flavorRef": "large"}}).status == 202
+    scene.work(6)
+    assert leaf.post(f"/servers/{uuid}/action", {"revertResize": None}).status == 202
+    copy = scene.copy("leaf")
+    # when
+    scene.restore("leaf", copy)
+    done = scene.recovered("leaf")
+    scene.work(6)
+    # then
+    server = scene.admin("leaf").get(f"/servers/{uuid}").json["server"]
+    assert {line["kind"] for line in done} <= {"recovery_open", "move_overdue"}
+    assert (server["status"], server["flavor"]["original_name"]) == ("ACTIVE", "small")
+    assert {key.attempt for key in scene.agents["leaf"].running} == {1}
+    assert scene.claimed_vcpus("leaf") == 2
+    nothing_is_wrong(scene.tree)
+
+
 @pytest.mark.parametrize("zone", ["region", "leaf"])
 def test_a_shelve_that_the_copy_has_begun_is_not_done_again_at_a_later_place(scene: Scene, zone: str) -> None:
     # given a copy of the time when the zone was told to shelve a server, which was unshelved since

@@ -53,9 +53,15 @@ def found(number: int, named: Named | None = None, given_back: GivenBack | None 
 
 
 def decided(
-    here: Sequence[Known], there: Sequence[Found], rows: Sequence[int] = (), *, is_root: bool = False
+    here: Sequence[Known],
+    there: Sequence[Found],
+    rows: Sequence[int] = (),
+    *,
+    leaving: Sequence[int] = (),
+    is_root: bool = False,
 ) -> list[str]:
     places = {(UUID, number): a_place(number) for number in rows}
+    places |= {(UUID, number): a_place(number, S.RELEASING) for number in leaving}
     decisions = decide(here, {UUID: there} if there else {}, places, ZONE, is_root=is_root)
     return [type(one).__name__ for one in decisions]
 
@@ -84,6 +90,13 @@ def test_an_earlier_place_that_the_rows_have_as_well_is_as_they_say() -> None:
     assert decided([here], [found(1), found(2)]) == ["Kept", "Unclaimed"]
     # The copy is older than the move: what its first place still has may be all that there is.
     assert decided([known(ACTIVE, S.CONFIRMED)], [found(1), found(2)], rows=[1]) == ["Moved", "Unclaimed"]
+
+
+def test_a_place_that_the_rows_have_left_is_none_that_an_instance_returns_to() -> None:
+    # A later one of a move that turns back, and an earlier one whose agent was away.
+    assert decided([known(ACTIVE, S.PARKED)], [found(1), found(2)], rows=[1], leaving=[2]) == ["Kept", "Kept"]
+    here = known(ACTIVE, S.CONFIRMED, number=2)
+    assert decided([here], [found(1)], rows=[2], leaving=[1]) == ["Ended", "Kept"]
 
 
 @pytest.mark.parametrize("state", [S.CONFIRMED, S.INTENDED, S.HELD, None], ids=str)

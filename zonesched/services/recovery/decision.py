@@ -11,7 +11,8 @@
     ended, or none   in a child of a root          Adopted: only a user of this zone can have sent it there
     ended, or none   and no parent, or several     Unclaimed
 
-Of several places where an instance was found, the one of the highest number is the latest. A child zone may
+Of several places where an instance was found, the one of the highest number is the latest, but for one that
+the rows have left: a living instance is never there again, whoever has not ended it yet. A child zone may
 lie: what it says moves no instance away from where the rows have it and where it still is, or from an agent
 that has it at a later place.
 """
@@ -93,8 +94,8 @@ def decide(
     for one in known:
         uuid = one.instance.uuid
         living.add(uuid)
-        if credible.get(uuid):
-            present[uuid] = _present(one.place, credible[uuid])
+        if there := [place for place in credible.get(uuid, ()) if not _is_left(rows, place, one.place)]:
+            present[uuid] = _present(one.place, there)
             decision = _of_known(one, present[uuid])
             if isinstance(decision, Kept):
                 kept.add(uuid)
@@ -107,14 +108,19 @@ def decide(
             yield _of_unknown(present[uuid], rows, zone_uuid if is_root else "")
     for uuid, every in found.items():
         for other in every:
-            if other is not present.get(uuid):
-                yield Kept(other) if uuid in kept and _is_where(rows, other) else Unclaimed(other)
+            if other is present.get(uuid):
+                continue
+            place = rows.get(other.key)
+            is_left = place is not None and place.state is PlacementState.RELEASING
+            is_as_rows = place is not None and _is_at(place, other) and (uuid in kept or is_left)
+            yield Kept(other) if is_as_rows else Unclaimed(other)
 
 
-def _is_where(rows: Mapping[tuple[str, int], Placement], found: Found) -> bool:
-    """Tell whether the rows have a place there: of a move under way, or one that is to end."""
+def _is_left(rows: Mapping[tuple[str, int], Placement], found: Found, present: Placement | None) -> bool:
+    """Tell whether the rows have left the place where an instance was found: it never returns there."""
     place = rows.get(found.key)
-    return place is not None and _is_at(place, found)
+    is_present = present is not None and present.key == found.key
+    return place is not None and not is_present and place.state is PlacementState.RELEASING
 
 
 def _may_be(rows: Mapping[tuple[str, int], Placement], found: Found) -> bool:
