@@ -64,7 +64,7 @@ LIMITS_OF_SDK = {
     "ram": -1,
     "key_pairs": 100,
     "metadata_items": 128,
-    "server_groups": -1,
+    "server_groups": 1000,
     "server_group_members": -1,
     **dict.fromkeys(("injected_file_content_bytes", "injected_file_path_bytes", "injected_files"), 0),
 }

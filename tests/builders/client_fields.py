@@ -149,7 +149,7 @@ def _quotas(rows: Rows) -> Any:
         "ram": -1,
         "key_pairs": 100,
         "metadata_items": 128,
-        "server_groups": -1,
+        "server_groups": 1000,
         "server_group_members": -1,
         # openstacksdk asks in a version that still has the quotas of files.
         **dict.fromkeys(("injected_file_content_bytes", "injected_file_path_bytes", "injected_files"), 0),
@@ -205,7 +205,8 @@ def _quotas_of_openstack(rows: Rows) -> Any:
         **{name: LIMITED[name] for name in ("instances", "cores", "ram")},
         **dict.fromkeys((*others, *more)),
         **{name: LIMITED[name] for name in ("key-pairs", "properties")},
-        **dict.fromkeys(("server-group-members", "server-groups"), -1),
+        "server-group-members": -1,
+        "server-groups": 1000,
     }
     return Each(*[{"Resource": name, "Limit": limit} for name, limit in limits.items()])
 
@@ -215,7 +216,7 @@ def _quotas_of_nova(rows: Rows) -> Any:
         **{name: LIMITED[name] for name in ("instances", "cores", "ram")},
         "metadata_items": 128,
         "key_pairs": 100,
-        "server_groups": -1,
+        "server_groups": 1000,
         "server_group_members": -1,
     }
     return Each(*[{"Quota": name, "Limit": str(limit)} for name, limit in limits.items()])

@@ -109,7 +109,7 @@ def _event_of_nova(rows: Rows) -> Any:
 def _limits_of_sdk(rows: Rows) -> Any:
     """Make the limits, which openstacksdk has under two names each."""
     used = {"cores": rows.flavor["vcpus"], "instances": 1, "server_groups": 1}
-    limits = {"cores": -1, "instances": INSTANCES, "server_groups": -1}
+    limits = {"cores": -1, "instances": INSTANCES, "server_groups": 1000}
     absolute: dict[str, int] = {
         **{f"{name}_used": count for name, count in used.items() if name != "cores"},
         **{f"total_{name}_used": count for name, count in used.items()},
@@ -117,7 +117,7 @@ def _limits_of_sdk(rows: Rows) -> Any:
         "total_cores": -1,
         "max_total_cores": -1,
         "max_total_instances": INSTANCES,
-        "max_server_groups": -1,
+        "max_server_groups": 1000,
         "total_ram": -1,
         "max_total_ram_size": -1,
         "total_ram_used": rows.flavor["ram_mb"],
@@ -165,7 +165,8 @@ def _quota_class(rows: Rows) -> Any:
     return {
         "id": "default",
         "instances": INSTANCES,
-        **dict.fromkeys(("cores", "ram", "server_groups", "server_group_members"), -1),
+        **dict.fromkeys(("cores", "ram", "server_group_members"), -1),
+        "server_groups": 1000,
         "key_pairs": KEY_PAIRS,
         "metadata_items": ITEMS,
         **dict.fromkeys(("injected_file_content_bytes", "injected_file_path_bytes", "injected_files"), 0),
@@ -179,7 +180,7 @@ def _quotas_of_nova(rows: Rows) -> Any:
         "ram": -1,
         "metadata_items": ITEMS,
         "key_pairs": KEY_PAIRS,
-        "server_groups": -1,
+        "server_groups": 1000,
         "server_group_members": -1,
     }
     return Each(*[{"Quota": name, "Limit": str(limit)} for name, limit in limits.items()])
@@ -256,7 +257,7 @@ def _limits_of_nova(rows: Rows) -> Any:
         "RAM": (rows.flavor["ram_mb"], -1),
         "Server Meta": ("-", ITEMS),
         "ServerGroupMembers": ("-", -1),
-        "ServerGroups": (1, -1),
+        "ServerGroups": (1, 1000),
     }
     own = {
         "max_instances_per_request": 10_000,

@@ -192,6 +192,22 @@ def test_a_project_has_a_limited_number_of_groups(tmp_path: Path) -> None:
     make(another(node), name="c")
 
 
+def test_clients_read_how_many_groups_a_project_may_have(tmp_path: Path) -> None:
+    node = Tree(tmp_path).add("root", max_server_groups=2)
+    member, admin = node.client("member"), node.client()
+    quotas = "/os-quota-sets/project-1"
+
+    absolute = member.get("/limits").json["limits"]["absolute"]
+    shown = [member.get(quotas).json, admin.get("/os-quota-class-sets/default").json]
+    same, other = (
+        admin.call("PUT", quotas, {"quota_set": {"server_groups": count}}).status for count in (2, -1)
+    )
+
+    assert absolute["maxServerGroups"] == 2
+    assert [next(iter(one.values()))["server_groups"] for one in shown] == [2, 2]
+    assert (same, other) == (200, 400)
+
+
 def test_a_deleted_group_is_gone(node: Node) -> None:
     client = node.client("member")
     url = f"/os-server-groups/{make(client)['id']}"

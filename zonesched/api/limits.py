@@ -53,7 +53,7 @@ def _nova_json(call: Call, project_id: str, absolute: Mapping[str, int]) -> dict
         "maxTotalRAMSize": UNLIMITED,
         "maxTotalKeypairs": keypairs.MAX_PER_USER,
         "maxServerMeta": MAX_ITEMS,
-        "maxServerGroups": UNLIMITED,
+        "maxServerGroups": call.zone.conf.max_server_groups,
         "maxServerGroupMembers": UNLIMITED,
         "totalInstancesUsed": used.instances,
         "totalCoresUsed": used.vcpus,

@@ -1,7 +1,7 @@
 """Quotas of projects in the form of OpenStack Nova's quota sets.
 
-A zone limits the instances of a project, and neither their cores nor their RAM, which are -1. Its own form,
-with the other limits of projects and parents, is /limits.
+A zone limits the instances of a project, and neither their cores nor their RAM, which are -1; its options
+limit the rest. Its own form, with the other limits of projects and parents, is /limits.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _quotas(call: Call, instances: int) -> Mapping[str, Any]:
         "ram": UNLIMITED,
         "key_pairs": keypairs.MAX_PER_USER,
         "metadata_items": MAX_ITEMS,
-        "server_groups": UNLIMITED,
+        "server_groups": call.zone.conf.max_server_groups,
         "server_group_members": UNLIMITED,
         **old,
     }
