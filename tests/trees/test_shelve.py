@@ -56,6 +56,16 @@ class Scene:
         self.settle()
         return uuid
 
+    def fail_to_unshelve(self, uuid: str) -> None:
+        """Unshelve a server whose builds all fail."""
+        self.act(uuid, UNSHELVE)
+        for _ in range(self.node.zone.conf.max_attempts):
+            self.tree.settle()
+            self.agent.report(
+                [{**a_report(line, 0, "running"), "state": "error"} for line in self.agent.work()]
+            )
+        self.settle()
+
     def shown(self, uuid: str) -> dict[str, Any]:
         found: dict[str, Any] = self.member.get(f"/servers/{uuid}").json["server"]
         return found
@@ -203,18 +213,25 @@ def test_a_server_that_finds_no_place_ends_no_other_of_its_boot(scene: Scene) ->
 
 def test_builds_that_fail_at_the_new_place_leave_the_server_offloaded(scene: Scene) -> None:
     uuid = scene.shelved()
-    scene.act(uuid, UNSHELVE)
 
-    for _ in range(scene.node.zone.conf.max_attempts):
-        scene.tree.settle()
-        scene.agent.report(
-            [{**a_report(line, 0, "running"), "state": "error"} for line in scene.agent.work()]
-        )
-    scene.settle()
+    scene.fail_to_unshelve(uuid)
 
     assert scene.states(uuid)[0] == "SHELVED_OFFLOADED"
     assert scene.results(uuid)[-1][:2] == ("unshelve", "error")
     assert (scene.used(), scene.audit()) == (0, [])
+
+
+def test_a_host_whose_builds_failed_long_ago_takes_an_unshelved_server(scene: Scene) -> None:
+    uuid = scene.shelved()
+    scene.fail_to_unshelve(uuid)
+    assert scene.states(uuid)[0] == "SHELVED_OFFLOADED"
+
+    scene.tree.clock.advance(scene.node.zone.conf.retry_window + scene.node.zone.conf.hold + 1)
+    scene.tree.beat()
+    scene.act(uuid, UNSHELVE)
+    scene.settle()
+
+    assert scene.states(uuid)[0] == "ACTIVE"
 
 
 def test_which_actions_an_offloaded_server_takes(scene: Scene) -> None:

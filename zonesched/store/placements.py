@@ -47,6 +47,7 @@ _FAILED_HOSTS = Prepared(
         COLUMNS.caller_id == sa.bindparam("caller"),
         COLUMNS.kind == "host",
         COLUMNS.state == PlacementState.FAILED.value,
+        COLUMNS.retained_until > sa.bindparam("now"),
     )
 )
 _USED_KEYS = Prepared(sa.select(COLUMNS.entry_key).where(one_of(COLUMNS.entry_key, "keys")))
@@ -232,9 +233,9 @@ def overdue_holds(tx: Connection, now: float, limit: int) -> list[Placement]:
     return [_from_row(row) for row in _OVERDUE.all(tx, now=now, max_rows=limit)]
 
 
-def failed_hosts(tx: Connection, caller_id: str, reservation_id: str) -> frozenset[str]:
-    """Read the local hosts whose claim or build failed for this caller's reservation."""
-    rows = _FAILED_HOSTS.all(tx, reservation=reservation_id, caller=caller_id)
+def failed_hosts(tx: Connection, caller_id: str, reservation_id: str, now: float) -> frozenset[str]:
+    """Read the local hosts whose claim or build failed for this caller's reservation, while that is retained."""
+    rows = _FAILED_HOSTS.all(tx, reservation=reservation_id, caller=caller_id, now=now)
     return frozenset(row.host_id for row in rows)
 
 

@@ -80,7 +80,7 @@ def _placed_on_alternate(
     number, state = failed.number, State.FAILED
     while state is State.FAILED:
         build = inbound.of_place(tx, failed.caller_id, failed.uuid, number)
-        tried = placements.failed_hosts(tx, failed.caller_id, failed.reservation_id)
+        tried = placements.failed_hosts(tx, failed.caller_id, failed.reservation_id, now)
         entries = tuple(e for e in build.rest if _is_usable(e, tried, now)) if build is not None else ()
         if build is None or not entries:
             return False

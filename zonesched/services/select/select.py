@@ -277,7 +277,7 @@ def context_of(zone: Zone, spec: RequestSpec, caller_id: str) -> RequestContext:
             group=group_key(caller_id, spec.group_id) if spec.group_id else "",
             same_hosts=host_instances.hosts_of(tx, *owned, spec.same_host),
             different_hosts=host_instances.hosts_of(tx, *owned, spec.different_host),
-            tried_hosts=placements.failed_hosts(tx, caller_id, spec.request_id),
+            tried_hosts=placements.failed_hosts(tx, caller_id, spec.request_id, zone.clock.now()),
             group_place=group_policy.place_of(tx, caller_id, spec.group),
         )
 
