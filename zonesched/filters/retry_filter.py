@@ -12,8 +12,8 @@ from zonesched.model.request_spec import RequestSpec
 class RetryFilter(BaseHostFilter):
     """Passes hosts whose claim or build has not failed for this very request.
 
-    Reads: the zone's own rows of the request's attempts within `retry_window`. Where a host was tried, a request
-    passes this filter before all others, whether it is enabled or not.
+    Reads: the zone's own rows of the request's attempts within `retry_window`. Where a host was tried, a
+    request passes this filter before all others, whether it is enabled or not.
 
     Example: a build fails on `host-3`; the request is scheduled again, to any host but `host-3`.
     """

@@ -234,7 +234,7 @@ def overdue_holds(tx: Connection, now: float, limit: int) -> list[Placement]:
 
 
 def failed_hosts(tx: Connection, caller_id: str, reservation_id: str, now: float) -> frozenset[str]:
-    """Read the local hosts whose claim or build failed for this caller's reservation, while that is retained."""
+    """Read the local hosts whose claim or build has failed for this caller's reservation, and is retained."""
     rows = _FAILED_HOSTS.all(tx, reservation=reservation_id, caller=caller_id, now=now)
     return frozenset(row.host_id for row in rows)
 

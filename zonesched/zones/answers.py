@@ -40,7 +40,9 @@ MAX_RAW_VALUE = 1e18
 
 _CODE = re.compile(rf"[a-z0-9_]{{1,{MAX_CODE}}}")
 _REASON = re.compile(r"[a-z0-9_]{0,64}")
-NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_NAME}}}")
+_NAME = re.compile(rf"[A-Za-z0-9_.]{{1,{MAX_NAME}}}")
+WEIGHER_NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_NAME}}}")
+"""A class, a dotted path, or an entry point, which may have hyphens."""
 _WORD = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _START = re.compile(rf"(?:{UUID.pattern})?")
@@ -173,8 +175,8 @@ def _info(answer: Unverified) -> ChildInfo:
         blob_size=zone.whole("blob_size", MIN_BLOB_BYTES, MAX_BLOB_BYTES),
         can_seal=zone.flag("can_seal"),
         complete=zone.flag("complete"),
-        ranges=_ranges(zone.object("weighers")),
-        capacities=_ranges(zone.object("services").object("compute")),
+        ranges=_ranges(zone.object("weighers"), WEIGHER_NAME),
+        capacities=_ranges(zone.object("services").object("compute"), _NAME),
         traits=frozenset(zone.texts("traits", _WORD, MAX_INFO_ITEMS)),
         availability_zones=frozenset(zone.texts("availability_zones", _WORD, MAX_INFO_ITEMS)),
         zone_capabilities=_capabilities(zone.texts("zone_capabilities", _CAPABILITY, MAX_CAPABILITIES)),
@@ -184,10 +186,10 @@ def _info(answer: Unverified) -> ChildInfo:
     )
 
 
-def _ranges(unverified: Unverified) -> dict[str, Range]:
+def _ranges(unverified: Unverified, form: re.Pattern[str]) -> dict[str, Range]:
     """Parse {"name": "min,max"} as numbers."""
     names = unverified.names()
-    if len(names) > MAX_INFO_ITEMS or not all(NAME.fullmatch(name) for name in names):
+    if len(names) > MAX_INFO_ITEMS or not all(map(form.fullmatch, names)):
         raise Invalid
     return {name: _range(unverified.text(name, _RANGE)) for name in names}
 
@@ -261,7 +263,7 @@ def _bundle(item: Unverified, size: int) -> OfferedBundle:
 
 
 def _why(item: Unverified) -> Why:
-    name, code = item.text("filter", NAME), item.text("code", _CODE)
+    name, code = item.text("filter", _NAME), item.text("code", _CODE)
     if item.has("before") or item.has("after"):
         return FunnelStep(name, code, item.whole("before", 0, MAX_COUNT), item.whole("after", 0, MAX_COUNT))
     return Refusal(name, code)
@@ -289,7 +291,7 @@ def _change(uuid: str, item: Unverified) -> InstanceChange:
     return InstanceChange(
         uuid=uuid,
         attempt=item.whole("attempt", 0, MAX_ATTEMPT),
-        status=_member(InstanceStatus, item.text("status", NAME)),
+        status=_member(InstanceStatus, item.text("status", _NAME)),
         state=_member(BuildState, item.text("state", _CODE)),
         reason=item.text("reason", _REASON, default=""),
         observed=_observed(item.object("observed")) if item.has("observed") else None,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Generic, NamedTuple, TypeVar
 
 from zonesched.scheduler.scale import Range, merge_ranges
-from zonesched.zones.answers import MAX_CAPABILITIES, MAX_INFO_ITEMS, MAX_RAW_VALUE, NAME
+from zonesched.zones.answers import MAX_CAPABILITIES, MAX_INFO_ITEMS, MAX_RAW_VALUE, WEIGHER_NAME
 
 NAME_BYTES = 300_000
 """Limit of bytes for the names in one part of the answer: an answer has five, and 4 MiB at max_items."""
@@ -42,7 +42,7 @@ def ranges(own: Mapping[str, Range], below: Iterable[Mapping[str, Range]]) -> Re
     that no parent reads is left out.
     """
     merged = merge_ranges(own, *below)
-    named = {name for name in merged if NAME.fullmatch(name)}
+    named = {name for name in merged if WEIGHER_NAME.fullmatch(name)}
     listed = _own_first(own.keys() & named, named, MAX_INFO_ITEMS)
     lines = {name: f"{_end(merged[name].low)!r},{_end(merged[name].high)!r}" for name in sorted(listed)}
     return Reported(lines, len(listed) == len(merged))
