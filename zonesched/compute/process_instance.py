@@ -235,6 +235,7 @@ class ProcessInstance:
 
     def _reach(self) -> Sequence[DriverEvent]:
         desired, status = self._desired, self._folder.status()
+        stopped = replace(self._reached, power=Power.STOPPED, reason="")
         if self._is_starting(status):
             return ()
         if desired.rebuilds > self._reached.rebuilds:
@@ -246,9 +247,7 @@ class ProcessInstance:
                 return self._done(Power.STOPPED) if self._has_ended() else ()
             case _ if desired.reboots > self._reached.reboots:
                 if self._has_ended(is_hard=desired.reboot_type is RebootType.HARD):
-                    self._note(
-                        replace(self._reached, power=Power.STOPPED, reboots=desired.reboots, reason="")
-                    )
+                    self._note(replace(stopped, reboots=desired.reboots))
                 return ()
             case power:
                 return self._run(power, status)
