@@ -326,7 +326,8 @@ CATALOG_CHANGES: dict[str, tuple[Line, ...]] = {
                     {
                         "Project ID": "admin",
                         "Instances": 77,
-                        **dict.fromkeys(("Cores", "Ram", "Server Groups", "Server Group Members"), -1),
+                        **dict.fromkeys(("Cores", "Ram", "Server Group Members"), -1),
+                        "Server Groups": 1000,
                         "Key Pairs": 100,
                         "Metadata Items": 128,
                         **dict.fromkeys(

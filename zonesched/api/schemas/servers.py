@@ -12,6 +12,7 @@ from zonesched.api.schemas.destination import destination
 from zonesched.api.schemas.fields import (
     FilterName,
     FlavorRef,
+    InstanceCount,
     Name,
     QueryInt,
     Schema,
@@ -176,7 +177,7 @@ class BootServer(Server):
     `enabled_filters`, of an admin, replace the zone's own for its local hosts.
     """
 
-    num_instances: SpelledCount = 1
+    num_instances: InstanceCount = 1
     filter: FilterName = ""
     filters: list[FilterName] = Field(default_factory=list, max_length=32)
     enabled_filters: list[FilterName] = Field(default_factory=list, max_length=64)
