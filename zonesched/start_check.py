@@ -8,7 +8,7 @@ from zonesched.seal.keyring import Keyring
 from zonesched.seal.secrets import SecretBox
 from zonesched.seams import SystemClock
 from zonesched.serving import tls
-from zonesched.store.store import accepted_url
+from zonesched.store.store import check_url
 from zonesched.zones.transport import HttpTransport
 
 
@@ -18,7 +18,7 @@ def check_start(conf: Conf) -> None:
     The plugins, keys and files that they name are read. Nothing is written, and no database is connected to.
     """
     clock = SystemClock()
-    accepted_url(conf.database_url)
+    check_url(conf.database_url)
     Keyring.from_conf(conf.build_plan_encryption_key)
     SecretBox(conf.secret_encryption_key, "", clock)
     tls.socket_maker(conf)

@@ -102,7 +102,7 @@ class Store:
 
         Raises ConfigError for an invalid URL or a folder that cannot be made. Does not connect yet.
         """
-        return cls(_engine(accepted_url(database_url)))
+        return cls(_engine(_accepted_url(database_url)))
 
     def read(self, fn: Callable[[Connection], T]) -> T:
         """Return the result of `fn` in one consistent snapshot.
@@ -256,8 +256,12 @@ def _noting_loss() -> Iterator[None]:
         raise
 
 
-def accepted_url(database_url: str) -> sa.URL:
-    """Return the URL of a database that can hold a zone. Raises ConfigError; does not connect."""
+def check_url(database_url: str) -> None:
+    """Raise ConfigError for the URL of a database that cannot hold a zone; does not connect."""
+    _accepted_url(database_url)
+
+
+def _accepted_url(database_url: str) -> sa.URL:
     try:
         url = sa.make_url(with_checked_names(database_url))
         if url.get_backend_name() != "sqlite":
