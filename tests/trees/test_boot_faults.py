@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from tests.builders.boots import BODY, FLAVOR, a_building_tree, a_small_tree, boot, counts, rows
 from tests.builders.crashes import heal, inconsistencies
+from tests.builders.timed_network import NEVER, SideBySide, TimedNetwork, Timeline
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead, Duplicate, Fault, LostReply, Replace, Slow
 from zonesched.model.placement import PlacementState
@@ -89,6 +91,41 @@ def test_a_boot_that_waited_for_all_children_goes_to_the_best_host(tmp_path: Pat
     assert [counts(tree, reservation_id) for reservation_id in reservation_ids] == [{"BUILD": 1}] * 2
     placed = rows(tree, "leaf", "SELECT h.name FROM placements p JOIN hosts h ON h.id = p.host_id")
     assert sorted(placed) == [("h7",), ("h8",)]
+
+
+@pytest.mark.parametrize(
+    ("hanging", "ends_after_s"), [(["/servers"], 13.0), (["/servers", "/reservations"], 200.0)]
+)
+def test_a_child_that_hangs_when_it_is_to_hold_costs_no_boot_that_fits_elsewhere(
+    tmp_path: Path, hanging: list[str], ends_after_s: float
+) -> None:
+    clock = Timeline()
+    tree = Tree(tmp_path, clock, network=(network := TimedNetwork(clock)), executor=SideBySide(clock))
+    tree.add("root")
+    for name in ("a", "b", "c"):
+        tree.add(name, parent="root", hosts_=[a_host(name, vcpus=16)])
+    tree.poll()
+    tree.nodes["root"].client().post("/flavors", FLAVOR)
+    # It goes on to offer its host. Cancels that hang are repeated one after the other here.
+    network.takes = {tree.nodes["a"].url + path: NEVER for path in hanging}
+    began_at = clock.now()
+
+    reservation_id = boot(tree, num_instances=6)
+    while clock.now() < began_at + ends_after_s:
+        tree.settle(2)
+        tree.clock.advance(1.0)
+        tree.beat()
+
+    assert placed_in(tree, "root") == {"b": 3, "c": 3}
+    assert counts(tree, reservation_id) == {"BUILD": 6}
+
+
+def placed_in(tree: Tree, name: str) -> Counter[str]:
+    """The confirmed places of a zone by the name of its child."""
+    statement = (
+        "SELECT z.name FROM placements p JOIN children z ON z.id = p.child_id WHERE p.state = 'confirmed'"
+    )
+    return Counter(child for (child,) in rows(tree, name, statement))
 
 
 def test_an_unanswered_confirm_is_unknown_until_it_is_answered(tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ import orjson
 import pytest
 
 from tests.builders.boots import FLAVOR
-from tests.builders.one_zone import put_instance, put_place, put_reservation
+from tests.builders.one_zone import put_instance, put_place, put_reservation, sql
 from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
+from tests.builders.wsgi_transport import Tamper
 from zonesched.model.build_plan import BuildPlan, ChildBlob, Entry
 from zonesched.model.placement import PlacementState
 from zonesched.model.request_spec import Flavor, Image, Policy, RequestSpec, Unweighed
@@ -152,6 +153,35 @@ def test_a_child_that_lost_some_races_keeps_its_turn(tmp_path: Path, held: Place
     put_places(tree, "liar", State.FAILED, held)
 
     assert names(tree, plan(tree, 4).entries) == ["liar"] * 4
+
+
+@pytest.mark.parametrize(("reason", "first"), [("hold_late", "liar"), ("no_answer", "honest")])
+def test_a_hold_that_its_parent_did_not_keep_is_no_fault_of_the_child(
+    tmp_path: Path, reason: str, first: str
+) -> None:
+    tree = a_tree(tmp_path, honest_vcpus=1)
+    put_places(tree, "liar", State.GONE, State.CANCELLING)
+    sql(tree.nodes["root"].zone, "UPDATE placements SET reason = :reason", reason=reason)
+
+    assert names(tree, plan(tree, 1).entries) == [first]
+
+
+def test_a_child_does_not_excuse_the_loss_of_its_hold_with_a_reason_of_its_parent(tmp_path: Path) -> None:
+    # given a child that holds, and answers the confirm as if its parent had been late
+    tree = a_tree(tmp_path)
+    liar = tree.nodes["liar"]
+    tree.network.mount(liar.url, liar.app)
+
+    def late(body: bytes) -> bytes:
+        lines = orjson.loads(body)["builds"]
+        return orjson.dumps({"builds": [line | {"state": "gone", "reason": "hold_late"} for line in lines]})
+
+    tree.network.fault(liar.url, Tamper(late, path="/confirm"))
+
+    # then
+    assert boot(tree, 12) == {"BUILD": 12}
+    lost = sql(tree.nodes["root"].zone, "SELECT DISTINCT reason FROM placements WHERE state = 'gone'")
+    assert [tuple(row) for row in lost] == [("hold_gone",)]
 
 
 def test_its_bundles_and_alternates_come_last_as_well(tmp_path: Path) -> None:

@@ -220,7 +220,8 @@ BOOT = [
         default=30.0,
         min=0.1,
         max=3600.0,
-        help="Maximum time in seconds of one call of a boot to a child.",
+        help="Maximum time in seconds of one call of a boot to a child. A call for holds takes at most half"
+        " of the time in which the boot's holds can be confirmed.",
     ),
     cfg.FloatOpt(
         "hold", default=30.0, min=1.0, max=600.0, help="Seconds that a hold lasts without a confirm."

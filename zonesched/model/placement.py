@@ -74,6 +74,11 @@ UNFINISHED = frozenset(PlacementState) - FINAL
 ZONE_LOST = "zone_lost"
 """The reason of a placement that ended because its child was removed from this zone."""
 
+HOLD_LATE = "hold_late"
+GROUP_BROKEN = "group_broken"
+NOT_KEPT = frozenset({HOLD_LATE, GROUP_BROKEN})
+"""Reasons of holds that their zone gave up for the sake of other places: no fault of the child that held."""
+
 
 class BuildState(enum.Enum):
     """Answer of a zone to its parent about one (uuid, attempt)."""

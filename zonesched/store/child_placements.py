@@ -10,8 +10,11 @@ from sqlalchemy.engine import Connection
 
 from zonesched.model.placement import (
     LIVING_STATUSES,
+    NOT_KEPT,
+    PROMISED,
     TO_BUILD,
     UNANSWERED,
+    UNBUILT,
     ZONE_LOST,
     InstanceStatus,
     PlacementState,
@@ -21,12 +24,28 @@ from zonesched.store import tables as t
 from zonesched.store.placements import Placement
 from zonesched.store.prepared import Prepared, is_in, one_of
 
+
+def _count(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[int]:
+    return sa.func.sum(sa.case((condition, 1), else_=0))
+
+
 _MAKE_CALLS_DUE = Prepared(
     sa.update(t.placements)
     .where(is_in(t.placements.c.state, UNANSWERED), one_of(t.placements.c.child_id, "children"))
     .values(next_call_at=0.0, calls=0)
 )
 _place, _instance = t.placements.c, t.instances.c
+_has_other_reason = sa.and_(*(_place.reason != reason for reason in sorted(NOT_KEPT)))
+_is_broken = is_in(_place.state, UNBUILT) & (
+    (_place.state == PlacementState.FAILED.value) | _has_other_reason
+)
+_BROKEN_PROMISES = Prepared(
+    sa.select(_place.child_id)
+    .where(_place.reservation_id == sa.bindparam("reservation"), _place.caller_id == sa.bindparam("caller"))
+    .where(_place.kind == "child")
+    .group_by(_place.child_id)
+    .having(_count(_is_broken) > _count(is_in(_place.state, PROMISED)))
+)
 # Without the child as a condition: for it SQLite would read all places in the child.
 _OF_INSTANCES = Prepared(
     sa.select(
@@ -87,6 +106,15 @@ def named_to_child(tx: Connection, child_id: str) -> list[Placement]:
     in_order = sorted(found, key=lambda p: (p.state in TO_BUILD, p.number))
     last = {p.uuid: p for p in in_order}
     return sorted(last.values(), key=lambda p: (p.caller_id, p.reservation_id, p.uuid))
+
+
+def unreliable_children(tx: Connection, caller_id: str, reservation_id: str) -> frozenset[str]:
+    """Read the children that broke more promises to this reservation than they keep.
+
+    A hold that this zone did not keep counts neither way.
+    """
+    rows = _BROKEN_PROMISES.all(tx, reservation=reservation_id, caller=caller_id)
+    return frozenset(row.child_id for row in rows)
 
 
 def count_in_child(tx: Connection, child_id: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,7 @@ from sqlalchemy.engine import Connection
 from zonesched.model.placement import (
     CLAIMING,
     OCCUPYING,
-    PROMISED,
     UNANSWERED,
-    UNBUILT,
     UNCONFIRMED,
     UNFINISHED,
     PlacementState,
@@ -80,18 +78,6 @@ _PRESENT = Prepared(
     .where(sa.not_(sa.exists().where(_state.uuid == COLUMNS.uuid, _state.moves_begun > 0)))
 )
 
-
-def _count_in(states: Collection[PlacementState]) -> sa.ColumnElement[int]:
-    return sa.func.sum(sa.case((is_in(COLUMNS.state, states), 1), else_=0))
-
-
-_BROKEN_PROMISES = Prepared(
-    sa.select(COLUMNS.child_id)
-    .where(COLUMNS.reservation_id == sa.bindparam("reservation"), COLUMNS.caller_id == sa.bindparam("caller"))
-    .where(COLUMNS.kind == "child")
-    .group_by(COLUMNS.child_id)
-    .having(_count_in(UNBUILT) > _count_in(PROMISED))
-)
 
 _IN_ORDER = (
     sa.select(*_WITHOUT_SENT_BLOBS).order_by(COLUMNS.uuid, COLUMNS.number).limit(sa.bindparam("max_rows"))
@@ -237,12 +223,6 @@ def failed_hosts(tx: Connection, caller_id: str, reservation_id: str, now: float
     """Read the local hosts whose claim or build has failed for this caller's reservation, and is retained."""
     rows = _FAILED_HOSTS.all(tx, reservation=reservation_id, caller=caller_id, now=now)
     return frozenset(row.host_id for row in rows)
-
-
-def unreliable_children(tx: Connection, caller_id: str, reservation_id: str) -> frozenset[str]:
-    """Read the children where more placements of this reservation failed or were cancelled than hold."""
-    rows = _BROKEN_PROMISES.all(tx, reservation=reservation_id, caller=caller_id)
-    return frozenset(row.child_id for row in rows)
 
 
 def used_entry_keys(tx: Connection, keys: Sequence[str]) -> frozenset[str]:

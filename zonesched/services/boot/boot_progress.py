@@ -96,6 +96,18 @@ class Progress:
     def _counted(self, those: Sequence[Member | Placement]) -> int:
         return sum(one.uuid not in self.retried for one in those)
 
+    def unanswered_by_flavor(self) -> Sequence[tuple[InstanceFlavor, Sequence[Placement]]]:
+        """Group the unanswered builds by the flavors of their instances, all of a new boot in one."""
+        groups: list[tuple[InstanceFlavor, list[Placement]]] = []
+        for place in self.unanswered:
+            flavor = self.flavors.get(place.uuid, AS_BOOTED)
+            alike = next((places for other, places in groups if other == flavor), None)
+            if alike is None:
+                groups.append((flavor, [place]))
+            else:
+                alike.append(place)
+        return groups
+
     def late(self, now: float, hold_margin_s: float) -> tuple[Placement, ...]:
         """Return the holds that would expire too soon after a confirm."""
         return tuple(p for p in self.held if p.hold_expires_at < now + hold_margin_s)

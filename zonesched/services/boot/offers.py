@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from zonesched.model.build_plan import BuildPlan, ChildBlob, Entry
@@ -38,6 +39,15 @@ class Offers:
             if len(bundle.entries) >= size:
                 return list(bundle.entries[:size])
         return []
+
+    def put_last(self, child_ids: Collection[str]) -> None:
+        """Hand out the entries and bundles of these children after all others."""
+
+        def is_last(entry: Entry) -> bool:
+            return isinstance(entry.place, ChildBlob) and entry.place.child_id in child_ids
+
+        self._entries = deque(sorted(self._entries, key=is_last))
+        self._bundles = deque(sorted(self._bundles, key=lambda bundle: is_last(bundle.entries[0])))
 
     def spare_blobs(self, place: ChildBlob, builds: int = 1) -> tuple[str, ...]:
         """Return the best spare entries of the place's child, which the child tries in this order.

@@ -16,7 +16,13 @@ from zonesched.model.build_plan import ChildBlob, Entry
 from zonesched.model.instance_flavor import InstanceFlavor, flavor_of
 from zonesched.model.instance_image import AS_BOOTED
 from zonesched.model.place import LocalPlace
-from zonesched.model.placement import COUNTED_STATUSES, LIVING_STATUSES, InstanceStatus
+from zonesched.model.placement import (
+    COUNTED_STATUSES,
+    GROUP_BROKEN,
+    HOLD_LATE,
+    LIVING_STATUSES,
+    InstanceStatus,
+)
 from zonesched.model.placement import PlacementState as State
 from zonesched.model.request_spec import Policy, RequestSpec
 from zonesched.services.boot.boot_progress import Progress, Step, next_step
@@ -141,9 +147,10 @@ class _Boot:
             case Step.GIVE_UP:
                 self._give_up()
             case Step.DROP_HELD:
-                self._drop(self._at.held, "group_broken")
+                self._drop(self._at.held, GROUP_BROKEN)
             case Step.DROP_LATE:
-                self._drop(self._at.late(self._zone.clock.now(), self._zone.conf.hold_margin), "hold_late")
+                late = self._at.late(self._zone.clock.now(), self._zone.conf.hold_margin)
+                self._drop(late, HOLD_LATE, kept=[p for p in self._at.held if p not in late])
             case Step.CONFIRM:
                 self._confirm()
             case Step.CLOSE:
@@ -166,8 +173,9 @@ class _Boot:
         unanswered: list[Placement] = []
         held: list[Placement] = []
         all_tried = True
-        for flavor, some in _by_flavor(at):
-            spec = replace(self._request_for(flavor), time_budget_s=zone.conf.build_timeout)
+        for flavor, some in at.unanswered_by_flavor():
+            budget_s = self._time_limit_s((*at.held, *held, *some))
+            spec = replace(self._request_for(flavor), time_budget_s=budget_s)
             sent = child_calls.send_builds(zone, some, spec, zone.conf.hold, self._rows.lease)
             unanswered += sent.unanswered
             held += sent.held
@@ -176,16 +184,27 @@ class _Boot:
             self._rows.write(
                 lambda tx, change, now: reservations.note_reason(tx, self._rows.lease, NOT_ALL_ANSWERED)
             )
-        self._drop(unanswered, "no_answer")
+        self._offers.put_last({p.where.child_id for p in unanswered if isinstance(p.where, AskedChild)})
+        self._drop(unanswered, "no_answer", kept=(*at.held, *held))
         self._rows.note_holds(held)
 
-    def _drop(self, dropped: Sequence[Placement], reason: str) -> None:
+    def _drop(self, dropped: Sequence[Placement], reason: str, kept: Sequence[Placement] = ()) -> None:
         zone = self._zone
         if dropped:
             self._rows.write(lambda tx, change, now: end_unwanted(tx, change, dropped, now, reason), dropped)
             uuids = [p.uuid for p in dropped]
             found = zone.store.read(lambda tx: placements.read_by_uuid(tx, uuids))
-            child_calls.send_cancels(zone, [p for p in found if p.state is State.CANCELLING])
+            cancelling = [p for p in found if p.state is State.CANCELLING]
+            child_calls.send_cancels(zone, cancelling, self._time_limit_s(kept))
+
+    def _time_limit_s(self, held: Sequence[Placement]) -> float:
+        """Return how long children may take with a call: half of what is left to confirm all these holds.
+
+        So a child that hangs leaves as much for another place, while the other children hold.
+        """
+        conf, now = self._zone.conf, self._zone.clock.now()
+        until = min((p.hold_expires_at for p in held), default=math.inf) - conf.hold_margin
+        return float(min(conf.build_timeout, max(conf.retry_pause, (until - now) / 2)))
 
     # -- placing -------------------------------------------------------------------------------------------
 
@@ -367,16 +386,3 @@ class _Boot:
         if self._rows.write(fn, placed):
             self._zone.wake.child_calls()
         self._zone.wake.agents(placed)
-
-
-def _by_flavor(at: Progress) -> Sequence[tuple[InstanceFlavor, Sequence[Placement]]]:
-    """Group the unanswered builds by the flavors of their instances, all of a new boot in one."""
-    groups: list[tuple[InstanceFlavor, list[Placement]]] = []
-    for place in at.unanswered:
-        flavor = at.flavors.get(place.uuid, AS_BOOTED)
-        alike = next((places for other, places in groups if other == flavor), None)
-        if alike is None:
-            groups.append((flavor, [place]))
-        else:
-            alike.append(place)
-    return groups

@@ -8,6 +8,7 @@ and the call is repeated after a growing pause.
 from __future__ import annotations
 
 import logging
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from http import HTTPStatus
 from zonesched.conf import Conf
 from zonesched.errors import ChildBusy, ChildRefused, ChildUnreachable
 from zonesched.model.placement import (
+    NOT_KEPT,
     UNBUILT,
     Attempt,
     Build,
@@ -89,7 +91,10 @@ End = Callable[[Transaction, float], None]
 def send_builds(
     zone: Zone, sent: Sequence[Placement], spec: RequestSpec, hold_s: float, lease: Lease | None = None
 ) -> Sent:
-    """Ask children to hold these INTENDED placements, for longer than this zone holds them itself."""
+    """Ask children to hold these INTENDED placements, for longer than this zone holds them itself.
+
+    Children that have not answered within the spec's time budget are not waited for.
+    """
     sent_at = zone.clock.now()
     asked_s = hold_s + zone.conf.hold_margin
     busy: list[str] = []
@@ -111,7 +116,7 @@ def send_builds(
         child_until = sent_at + max(0.0, answer.hold_s - zone.conf.hold_margin)
         return float(min(placement.hold_expires_at, child_until))
 
-    recorded = _call_children(zone, sent, call, lease, expiry)
+    recorded = _call_children(zone, sent, call, lease, expiry, timeout_s=spec.time_budget_s)
     all_tried = not (recorded.unanswered or busy)
     return Sent(recorded.unanswered, recorded.held, all_tried)
 
@@ -151,13 +156,14 @@ def _mark_unknown(unanswered: Sequence[Placement], now: float, tx: Transaction) 
         instances.set_status(tx, change, alike, InstanceStatus.UNKNOWN, now, reason=reason, only_from=build)
 
 
-def send_cancels(zone: Zone, cancelling: Sequence[Placement]) -> None:
-    """Call children to cancel these CANCELLING placements."""
+def send_cancels(zone: Zone, cancelling: Sequence[Placement], timeout_s: float = math.inf) -> None:
+    """Call children to cancel these CANCELLING placements, within `timeout_s` and `build_timeout`."""
+    timeout_s = min(timeout_s, zone.conf.build_timeout)
 
     def call(batch: _Batch, client: ChildClient) -> Sequence[BuildAnswer]:
-        return client.cancel(batch.reservation_id, batch.attempts, zone.conf.build_timeout)
+        return client.cancel(batch.reservation_id, batch.attempts, timeout_s)
 
-    _call_children(zone, cancelling, call, None)
+    _call_children(zone, cancelling, call, None, timeout_s=timeout_s)
 
 
 def send_deletes(zone: Zone, releasing: Sequence[Placement]) -> None:
@@ -216,12 +222,13 @@ def _call_children(
     lease: Lease | None,
     expiry: Callable[[Placement, BuildAnswer], float] = _no_end,
     end: End | None = None,
+    timeout_s: float = math.inf,
 ) -> _Recorded:
     """Call each child once per reservation, in parallel, and record the answers."""
     batches = _batches(sent)
     outcomes = zone.children.call(
         [(batch.child_id, partial(call, batch)) for batch in batches],
-        timeout_s=zone.conf.build_timeout,
+        timeout_s=min(timeout_s, zone.conf.build_timeout),
     )
     if not batches:
         return _Recorded((), (), ended=False)
@@ -274,7 +281,7 @@ def _record(
         if p.state is State.CONFIRMING and to is State.FAILED:
             build_retry.build_failed(zone, tx, change, p, now, answer.reason or "build_failed")
         else:
-            moves[to, answer.reason].append(p)
+            moves[to, _reason_of(p, to, answer)].append(p)
     held: list[Placement] = []
     for (to, reason), some in moves.items():
         # A refused placement keeps its end: until then its build may have its next entry.
@@ -287,6 +294,16 @@ def _record(
     if end is not None and ended:
         end(tx, now)
     return _Recorded(unanswered, held, ended)
+
+
+def _reason_of(placement: Placement, to: PlacementState, answer: BuildAnswer) -> str:
+    """Return why a placement moves: a cancelled one ends for the reason for which it was cancelled.
+
+    A child that ends a hold by itself cannot excuse it with a reason of this zone's own.
+    """
+    if placement.state is State.CANCELLING and placement.reason:
+        return placement.reason
+    return "hold_gone" if to is State.GONE and answer.reason in NOT_KEPT else answer.reason
 
 
 def pause_s(conf: Conf, calls: int) -> float:

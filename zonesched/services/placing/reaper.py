@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
-from zonesched.model.placement import PlacementState
+from zonesched.model.placement import HOLD_LATE, PlacementState
 from zonesched.services.placing import idle_holds
 from zonesched.services.placing.idle_holds import IdleHold
 from zonesched.services.placing.placement_moves import advance
@@ -40,11 +41,23 @@ def end_holds(
     tx: Transaction, change: int, zone_uuid: str, overdue: Sequence[Placement], now: float
 ) -> set[tuple[str, int]]:
     """End expired holds, except those that have moved since they were read; return those that ended."""
+    by_end: defaultdict[tuple[PlacementState, str], list[Placement]] = defaultdict(list)
+    for p in overdue:
+        by_end[_end_of(p), _reason_of(p, zone_uuid)].append(p)
     ended: set[tuple[str, int]] = set()
-    for to in (State.CANCELLING, State.GONE):
-        of_this_end = [p for p in overdue if _end_of(p) is to]
-        ended |= {p.key for p in advance(tx, change, zone_uuid, of_this_end, to, now, reason="hold_expired")}
+    for (to, reason), some in by_end.items():
+        ended |= {p.key for p in advance(tx, change, zone_uuid, some, to, now, reason=reason)}
     return ended
+
+
+def _reason_of(placement: Placement, zone_uuid: str) -> str:
+    """Return why a placement ends with its hold: what was cancelled keeps its reason."""
+    match placement.state:
+        case State.CANCELLING if placement.reason:
+            return placement.reason
+        case State.HELD if placement.caller_id == zone_uuid:
+            return HOLD_LATE
+    return "hold_expired"
 
 
 def _end_of(placement: Placement) -> PlacementState:

@@ -27,7 +27,7 @@ from zonesched.scheduler.sources import Merged, Source, merge_sources, own_sourc
 from zonesched.seams import Done, Failed, Late
 from zonesched.services.select.child_traces import not_asked, traces_of
 from zonesched.services.zone import Zone
-from zonesched.store import placements
+from zonesched.store import child_placements
 from zonesched.zones.answer_room import AnswerHand
 from zonesched.zones.child import Child, ChildOffer, OfferedBundle, OfferedEntry
 from zonesched.zones.client import ChildClient, Question
@@ -64,7 +64,7 @@ def ask(zone: Zone, request: OfferRequest, own: Offer, hand: AnswerHand) -> Chil
         traces = traces_of(zone.children, spec, asked, [])
         return _without_children(zone, request, own, traces, complete=asked.complete)
     unreliable = zone.store.read(
-        lambda tx: placements.unreliable_children(tx, hand.caller_id, spec.request_id)
+        lambda tx: child_placements.unreliable_children(tx, hand.caller_id, spec.request_id)
     )
     if deadline.left_s <= 0:
         traces = traces_of(zone.children, spec, asked.out_of_time(), [])
