@@ -86,6 +86,12 @@ def listed(node: Node, query: str, user: str = "member") -> list[str]:
             (f"status={status}", [])
             for status in ("MIGRATING", "password", "RESCUE", "SHELVED", "SOFT_DELETED")
         ),
+        ("status=ACTIVE&status=shutoff", ["db", "web-2", "web-1"]),
+        ("status=ERROR&status=ACTIVE&status=ACTIVE", ["web-2", "web-1"]),
+        ("status=RESCUE&status=SHUTOFF", ["db"]),
+        ("status=RESCUE&status=MIGRATING", []),
+        ("status=", ["db", "web-2", "web-1"]),
+        ("status=DELETED&status=PAUSED", []),
         ("limit=5000", ["db", "web-2", "web-1"]),
         ("user_id=somebody", []),
         ("user_id={user}", ["db", "web-2", "web-1"]),
@@ -215,6 +221,8 @@ def test_the_servers_of_a_host_are_found_among_any_number_of_others(
         ("sort_key=name&sort_dir=asc&sort_dir=desc", "sort_dir"),
         ("sort_key=name" + "&sort_key=name" * 6, "sort_key"),
         ("limit=1&limit=2", "limit"),
+        ("status=ACTIVE&status=RUNNING", "status.1"),
+        ("status=ACTIVE" + "&status=ACTIVE" * 20, "status"),
         ("locked=perhaps", "locked"),
         ("power_state=on", "power_state"),
         ("changes-before=soon", "changes-before"),

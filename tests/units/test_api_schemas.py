@@ -735,8 +735,8 @@ def test_a_truth_of_a_query_has_many_spellings(text: str, truth: bool) -> None:
 
 @pytest.mark.parametrize("status", list(Status))
 def test_a_list_can_be_of_any_status(status: Status) -> None:
-    query = validate(ListQuery, {"status": status.value.lower()}, LIMITS).to_query(by_admin=False)
-    assert query.status == status.value
+    query = validate(ListQuery, {"status": [status.value.lower()]}, LIMITS).to_query(by_admin=False)
+    assert query.statuses == (status.value,)
 
 
 def test_credentials_are_not_in_what_is_printed() -> None:

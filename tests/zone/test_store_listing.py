@@ -25,7 +25,7 @@ def test_a_reservation_is_listed_by_its_own_index(tmp_path: Path) -> None:
     wanted = Page(
         OfProject("caller", "project"),
         "reservation",
-        status="",
+        statuses=(),
         flavor_id="",
         changed_since=0.0,
         changed_before=0.0,

@@ -31,7 +31,7 @@ NEWEST_FIRST = (ListOrder(SortKey.CREATED_AT, is_descending=True),)
 
 @dataclass(frozen=True)
 class ServerQuery:
-    """Filters of a list of instances; "" leaves a filter out. `limit` is the page's length.
+    """Filters of a list of instances; "" or nothing leaves a filter out. `limit` is the page's length.
 
     `changed_since`, `changed_before`: UTC epoch seconds; 0 for all. With `changed_since`, deleted instances
     are listed too. `order` has the first key first; instances that are equal by all keys are ordered by uuid,
@@ -40,7 +40,7 @@ class ServerQuery:
     """
 
     reservation_id: str = ""
-    status: str = ""
+    statuses: Sequence[str] = ()
     flavor_id: str = ""
     changed_since: float = 0.0
     changed_before: float = 0.0

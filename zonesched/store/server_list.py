@@ -81,11 +81,11 @@ def find(tx: Connection, scope: Scope, uuid: str) -> list[Instance]:
 
 @dataclass(frozen=True)
 class Page:
-    """Query of one page; "" leaves a filter out, and so does a time of 0."""
+    """Query of one page; "" or nothing leaves a filter out, and so does a time of 0."""
 
     scope: Scope
     reservation_id: str
-    status: str
+    statuses: Sequence[str]
     flavor_id: str
     changed_since: float
     changed_before: float
@@ -111,8 +111,8 @@ def page(tx: Connection, wanted: Page) -> list[Instance]:
         conditions.append(COLUMNS.reservation_id == wanted.reservation_id)
     if wanted.name:
         conditions.append(COLUMNS.name.contains(wanted.name, autoescape=True))
-    if wanted.status:
-        conditions.append(_shows(Status(wanted.status)))
+    if wanted.statuses:
+        conditions.append(sa.or_(*(_shows(Status(status)) for status in wanted.statuses)))
     elif not wanted.changed_since:
         conditions.append(COLUMNS.status != InstanceStatus.DELETED.value)
     if wanted.flavor_id:

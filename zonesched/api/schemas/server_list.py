@@ -28,6 +28,7 @@ def _upper(value: object) -> object:
 
 StatusName = Annotated[
     Literal[
+        "",
         "BUILD",
         "ACTIVE",
         "SHUTOFF",
@@ -53,6 +54,8 @@ StatusName = Annotated[
 ]
 
 
+MAX_STATUSES = 20
+StatusNames = Annotated[list[StatusName], Field(max_length=MAX_STATUSES)]
 SortName = Literal["created_at", "updated_at", "display_name", "name", "uuid", "project_id", "user_id"]
 SortNames = Annotated[list[SortName], Field(max_length=len(SortKey))]
 Directions = Annotated[list[Literal["asc", "desc"]], Field(max_length=len(SortKey))]
@@ -63,13 +66,14 @@ class ListQuery(LenientQuery):
     """The filters, order, page and scope of a list of instances; `deleted` lists what was deleted.
 
     `display_name`, `display_description` and `image_ref` are OpenStack Nova's other names of `name`,
-    `description` and `image`. Each `sort_key` has the `sort_dir` at its place, those without one the first.
+    `description` and `image`. Servers of any `status` given are listed. Each `sort_key` has the `sort_dir`
+    at its place, those without one the first.
     """
 
-    repeated: ClassVar[frozenset[str]] = frozenset({"sort_key", "sort_dir"})
+    repeated: ClassVar[frozenset[str]] = frozenset({"status", "sort_key", "sort_dir"})
 
     reservation_id: Text = ""
-    status: StatusName | Literal[""] = ""
+    status: StatusNames = Field(default_factory=list)
     name: Text = ""
     display_name: Text = ""
     limit: PageLimit = LONGEST_PAGE
@@ -142,14 +146,18 @@ class ListQuery(LenientQuery):
     @property
     def names_no_status(self) -> bool:
         """Whether it asks for a status of OpenStack Nova that no server of a zone has."""
-        return self.status not in ("", *Status.__members__)
+        return any(self.status) and not self._statuses()
+
+    def _statuses(self) -> tuple[str, ...]:
+        """Return the statuses asked for that a server of a zone may have."""
+        return tuple(dict.fromkeys(name for name in self.status if name in Status.__members__))
 
     def to_query(self, *, by_admin: bool) -> ServerQuery:
         """Return what the database looks for; a name that is a regular expression is not among it."""
         everybody = by_admin and self.all_tenants
         return ServerQuery(
             reservation_id=self.reservation_id,
-            status="" if self.names_no_status else self.status or ("DELETED" if self.deleted else ""),
+            statuses=self._statuses() or (("DELETED",) if self.deleted and not any(self.status) else ()),
             flavor_id=self.flavor,
             changed_since=epoch_s(self.changes_since) if self.changes_since else 0.0,
             changed_before=epoch_s(self.changes_before) if self.changes_before else 0.0,

@@ -133,7 +133,7 @@ def _page(zone: Zone, caller: Caller, query: ServerQuery) -> tuple[list[ServerVi
     wanted = Page(
         scope=scope_of(zone.uuid, caller, all_tenants=query.all_tenants),
         reservation_id=query.reservation_id,
-        status=query.status,
+        statuses=query.statuses,
         flavor_id=query.flavor_id,
         changed_since=query.changed_since,
         changed_before=query.changed_before,
