@@ -203,6 +203,31 @@ class TestQuotas:
         assert admin.get("/os-quota-sets/p1").json["quota_set"] == unset
         assert admin.get("/os-quota-class-sets/default").json["quota_class_set"]["cores"] == -1
 
+    @pytest.mark.parametrize("asked", [-1, "-1", 2**31 - 1])
+    def test_a_project_may_have_no_limit(self, node: Node, asked: int | str) -> None:
+        admin = node.client()
+
+        changed = admin.call("PUT", "/os-quota-sets/p1", {"quota_set": {"instances": asked, "force": "True"}})
+        detail = admin.get("/os-quota-sets/p1/detail").json["quota_set"]
+        absolute = node.client("ann").get("/limits").json["limits"]["absolute"]
+
+        assert changed.json["quota_set"]["instances"] == -1
+        assert detail["instances"]["limit"] == -1
+        assert (absolute["maxTotalInstances"], absolute["project_instances"]) == (-1, 2**31 - 1)
+
+    @pytest.mark.parametrize("minor", [1, 98])
+    def test_quotas_of_older_versions_are_taken_as_they_are(self, node: Node, minor: int) -> None:
+        headers = {"OpenStack-API-Version": f"compute 2.{minor}"}
+        old = node.client().get("/os-quota-sets/p1").json["quota_set"]
+        old = {**old, "floating_ips": "-1", "security_groups": -1, "injected_files": 0}
+        del old["id"]
+
+        same = node.client().call("PUT", "/os-quota-sets/p1", {"quota_set": old}, headers=headers)
+        other = node.client().call("PUT", "/os-quota-sets/p1", {"quota_set": {"injected_files": 5}})
+
+        assert (same.status, other.status) == (200, 400)
+        assert other.json["badRequest"]["field"] == "quota_set.injected_files"
+
     @pytest.mark.parametrize("name", ["cores", "ram", "key_pairs", "server_groups"])
     def test_a_quota_that_a_zone_does_not_have_is_refused(self, node: Node, name: str) -> None:
         reply = node.client().call("PUT", "/os-quota-sets/p1", {"quota_set": {"instances": 7, name: 5}})

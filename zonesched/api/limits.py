@@ -8,6 +8,7 @@ from typing import Any
 from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
 from zonesched.api.links import iso_time
+from zonesched.api.quota_sets import UNLIMITED, shown
 from zonesched.api.schemas.fields import MAX_ITEMS
 from zonesched.errors import Forbidden
 from zonesched.model.caller import Role
@@ -15,7 +16,6 @@ from zonesched.services.catalog import keypairs, quota_overrides
 from zonesched.services.catalog.quota_overrides import LimitsView
 from zonesched.services.state.quotas import Limit
 
-UNLIMITED = -1
 WITHOUT_NETWORKS, WITHOUT_IMAGES, WITHOUT_FILES = 36, 39, 57
 """Microversions: without the limits of networks, of images' properties, and of injected files."""
 
@@ -48,7 +48,7 @@ def _nova_json(call: Call, project_id: str, absolute: Mapping[str, int]) -> dict
     """Return the limits of a project under OpenStack Nova's names; -1 is none."""
     used = quota_overrides.use_of_project(call.zone.store, call.zone.uuid, project_id)
     found = {
-        "maxTotalInstances": absolute["project_instances"],
+        "maxTotalInstances": shown(absolute["project_instances"]),
         "maxTotalCores": UNLIMITED,
         "maxTotalRAMSize": UNLIMITED,
         "maxTotalKeypairs": keypairs.MAX_PER_USER,

@@ -11,14 +11,17 @@ from typing import Any
 
 from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
-from zonesched.api.schemas.fields import MAX_ITEMS
+from zonesched.api.schemas.fields import MAX_INT, MAX_ITEMS
 from zonesched.api.schemas.quota_sets import QuotaSet
 from zonesched.errors import BadRequest, NotFound
 from zonesched.model.caller import Role
 from zonesched.services.catalog import keypairs, quota_overrides
+from zonesched.services.catalog.quota_overrides import LimitsView
 
 PROJECT_INSTANCES = "project_instances"
 UNLIMITED = -1
+LARGEST = MAX_INT
+"""The quota of instances that is no limit, since it can be overridden with nothing larger."""
 WITHOUT_NETWORKS, WITHOUT_FILES = 36, 57
 """Microversions: without the quotas of networks, and without those of injected files."""
 
@@ -30,15 +33,13 @@ def show(call: Call) -> Answer:
     """Show the quotas of a project; a member sees those of their own."""
     project = _readable(call)
     found = quota_overrides.of_project(call.zone.store, call.zone.quotas, project)
-    instances = next(limit.value for limit in found.limits if limit.name == PROJECT_INSTANCES)
-    return ok({"quota_set": {"id": project, **_quotas(call, instances)}})
+    return ok({"quota_set": {"id": project, **_quotas(call, _instances(found))}})
 
 
 def show_detail(call: Call) -> Answer:
     """Show the quotas of a project with their use."""
     project = _readable(call)
     found = quota_overrides.of_project(call.zone.store, call.zone.quotas, project)
-    instances = next(limit.value for limit in found.limits if limit.name == PROJECT_INSTANCES)
     used = quota_overrides.use_of_project(call.zone.store, call.zone.uuid, project)
     in_use = {
         "instances": used.instances,
@@ -48,7 +49,7 @@ def show_detail(call: Call) -> Answer:
     }
     quotas = {
         name: {"limit": value, "in_use": in_use.get(name, 0), "reserved": 0}
-        for name, value in _quotas(call, instances).items()
+        for name, value in _quotas(call, _instances(found)).items()
     }
     return ok({"quota_set": {"id": project, **quotas}})
 
@@ -63,11 +64,10 @@ def change(call: Call) -> Answer:
     zone, asked = call.zone, call.body.quota_set
     _refuse_others(call, "quota_set", asked)
     if asked.instances is not None:
-        wanted = {PROJECT_INSTANCES: asked.instances}
+        wanted = {PROJECT_INSTANCES: LARGEST if asked.instances == UNLIMITED else asked.instances}
         quota_overrides.change_project(zone.store, zone.quotas, call.args["id"], wanted)
     found = quota_overrides.of_project(zone.store, zone.quotas, call.args["id"])
-    instances = next(limit.value for limit in found.limits if limit.name == PROJECT_INSTANCES)
-    return ok({"quota_set": _quotas(call, instances)})
+    return ok({"quota_set": _quotas(call, _instances(found))})
 
 
 def reset(call: Call) -> Answer:
@@ -87,7 +87,7 @@ def change_class(call: Call) -> Answer:
     """Accept the quotas of the class `default` as they are: the zone's options set them."""
     asked, present = call.body.quota_class_set, call.zone.conf.project_instances
     _refuse_others(call, "quota_class_set", asked)
-    if asked.instances not in (None, present):
+    if asked.instances not in (None, present, shown(present)):
         field = "quota_class_set.instances"
         message = f"{field}: the zone's option {PROJECT_INSTANCES} sets it; it is {present}."
         raise BadRequest(message, field=field)
@@ -96,9 +96,9 @@ def change_class(call: Call) -> Answer:
 
 def _refuse_others(call: Call, name: str, asked: QuotaSet) -> None:
     """Raise BadRequest for a quota that a zone does not have, unless it has the value that it shows."""
-    quotas = _quotas(call, UNLIMITED)
+    quotas = {**_of_old_versions(networks=True, files=True), **_quotas(call, UNLIMITED)}
     for quota, value in asked.others().items():
-        if value != quotas.get(quota, UNLIMITED):
+        if value != quotas[quota]:
             raise BadRequest(f"{name}.{quota}: this zone sets no such quota.", field=f"{name}.{quota}")
 
 
@@ -110,20 +110,33 @@ def _readable(call: Call) -> str:
     return project
 
 
-def _quotas(call: Call, instances: int) -> Mapping[str, Any]:
-    old: dict[str, int] = {}
-    if not call.version.has(WITHOUT_NETWORKS):
-        old |= dict.fromkeys(_NETWORKS, UNLIMITED)
-    if not call.version.has(WITHOUT_FILES):
-        # No driver writes files into a server.
-        old |= dict.fromkeys(_FILES, 0)
+def _instances(found: LimitsView) -> int:
+    return next(limit.value for limit in found.limits if limit.name == PROJECT_INSTANCES)
+
+
+def shown(instances: int) -> int:
+    """Return a quota of instances as OpenStack's clients read it."""
+    return instances if instances < LARGEST else UNLIMITED
+
+
+def _of_old_versions(*, networks: bool, files: bool) -> dict[str, int]:
+    # No driver writes files into a server.
     return {
-        "instances": instances,
+        **(dict.fromkeys(_NETWORKS, UNLIMITED) if networks else {}),
+        **(dict.fromkeys(_FILES, 0) if files else {}),
+    }
+
+
+def _quotas(call: Call, instances: int) -> Mapping[str, Any]:
+    return {
+        "instances": shown(instances),
         "cores": UNLIMITED,
         "ram": UNLIMITED,
         "key_pairs": keypairs.MAX_PER_USER,
         "metadata_items": MAX_ITEMS,
         "server_groups": call.zone.conf.max_server_groups,
         "server_group_members": UNLIMITED,
-        **old,
+        **_of_old_versions(
+            networks=not call.version.has(WITHOUT_NETWORKS), files=not call.version.has(WITHOUT_FILES)
+        ),
     }

@@ -30,7 +30,7 @@ def list_(session: Session, project: str) -> None:
 
 @quota.command("set")
 @click.argument("project")
-@click.option("--instances", type=click.IntRange(min=0), required=True, help="Most instances of the project.")
+@click.option("--instances", type=click.IntRange(min=-1), required=True, help="Most instances; -1: no limit.")
 @item_options
 @pass_session
 def set_(session: Session, project: str, instances: int) -> None:
