@@ -104,9 +104,10 @@ class TestFlavors:
         assert ids(node, "/flavors?sort_key=memory_mb&sort_dir=desc") == ["c", "b", "a"]
         assert ids(node, "/flavors?limit=2") == ["a", "b"]
         assert ids(node, "/flavors?limit=2&marker=b") == ["c"]
+        assert node.client().get("/flavors?limit=0").json == {"flavors": []}
         page = node.client().get("/flavors?limit=2").json
         assert page["flavors_links"][0]["href"].endswith("marker=b")
-        for wrong in ("marker=z", "limit=0", "sort_key=colour", "sort_dir=up", "minRam=x"):
+        for wrong in ("marker=z", "limit=-1", "sort_key=colour", "sort_dir=up", "minRam=x"):
             assert node.client().get(f"/flavors?{wrong}").status == 400, wrong
 
     def test_all_of_its_disks_count(self, node: Node) -> None:

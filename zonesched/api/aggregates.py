@@ -7,14 +7,16 @@ from typing import Any
 from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
 from zonesched.api.links import zoneless_time
+from zonesched.api.page import page_of
 from zonesched.model.aggregate import AVAILABILITY_ZONE
 from zonesched.model.views import AggregateView
 from zonesched.services.hosts import aggregates
 
 
 def list_all(call: Call) -> Answer:
-    """All aggregates."""
-    return ok({"aggregates": [_json(found) for found in aggregates.list_aggregates(call.zone.store)]})
+    """All aggregates, or a page of them: openstacksdk asks for pages, which OpenStack Nova does not have."""
+    found, _ = page_of(call, aggregates.list_aggregates(call.zone.store), lambda one: str(one.number))
+    return ok({"aggregates": [_json(one) for one in found]})
 
 
 def show(call: Call) -> Answer:

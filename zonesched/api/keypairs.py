@@ -22,7 +22,7 @@ def list_all(call: Call) -> Answer:
     found = keypairs.list_keypairs(store, _owner(call, query.user_id), query.marker, query.limit + 1)
     page = found[: query.limit]
     body: dict[str, Any] = {"keypairs": [{"keypair": _brief(call, keypair)} for keypair in page]}
-    if len(found) > query.limit and call.version.has(PAGED):
+    if 0 < query.limit < len(found) and call.version.has(PAGED):
         body["keypairs_links"] = call.links.next_page(page[-1].name)
     return ok(body)
 

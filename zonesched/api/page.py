@@ -22,4 +22,4 @@ def page_of(call: Call, found: Sequence[T], id_of: Callable[[T], str]) -> tuple[
         if not at:
             raise BadRequest("marker names no item of the list.", code="marker_unknown", field="marker")
         found = found[at:]
-    return found[:limit], id_of(found[limit - 1]) if len(found) > limit else ""
+    return found[:limit], id_of(found[limit - 1]) if 0 < limit < len(found) else ""

@@ -6,6 +6,7 @@ from typing import Any
 
 from zonesched.api.answer import Answer, no_content, ok
 from zonesched.api.call import Call
+from zonesched.api.schemas.fields import LONGEST_PAGE
 from zonesched.model.request_spec import GroupPolicy
 from zonesched.model.views import ServerGroupView
 from zonesched.services.catalog import server_groups
@@ -21,7 +22,7 @@ def list_all(call: Call) -> Answer:
         all_projects=query.all_projects,
         marker=query.marker,
         offset=query.offset,
-        limit=query.limit,
+        limit=query.limit or LONGEST_PAGE,
     )
     return ok({"server_groups": [_json(group) for group in found]})
 

@@ -7,13 +7,15 @@ from typing import Any
 from zonesched.api.answer import Answer, accepted, no_content, ok
 from zonesched.api.call import Call
 from zonesched.api.links import zoneless_time
+from zonesched.api.page import page_of
 from zonesched.model.views import ServiceChange, ServiceView
 from zonesched.services.hosts import evacuation, services
 
 
 def list_all(call: Call) -> Answer:
-    """List agents and hosts as services."""
-    found = services.list_services(call.zone, call.query.host, call.query.binary)
+    """List agents and hosts as services, or a page of them as for aggregates."""
+    every = services.list_services(call.zone, call.query.host, call.query.binary)
+    found, _ = page_of(call, every, lambda service: service.id)
     return ok({"services": [_json(service) for service in found]})
 
 

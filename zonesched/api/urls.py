@@ -57,6 +57,7 @@ from zonesched.api.route import (
 from zonesched.api.schemas.actions import ActionBody, ActionsQuery
 from zonesched.api.schemas.aggregates import (
     AggregateActionBody,
+    AggregatesQuery,
     ChangeAggregateBody,
     NewAggregateBody,
 )
@@ -279,7 +280,7 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/os-hypervisors/{id}", hypervisors.show, ADMIN, "hypervisor", query=HypervisorQuery),
     Route("PUT", "/os-hypervisors/{id}", hypervisors.change, ADMIN, "hypervisor", HypervisorBody),
 
-    Route("GET", "/os-aggregates", aggregates.list_all, ADMIN, "aggregates"),
+    Route("GET", "/os-aggregates", aggregates.list_all, ADMIN, "aggregates", query=AggregatesQuery),
     Route("POST", "/os-aggregates", aggregates.create, ADMIN, "aggregate", NewAggregateBody),
     Route("GET", "/os-aggregates/{id}", aggregates.show, ADMIN, "aggregate"),
     Route("PUT", "/os-aggregates/{id}", aggregates.change, ADMIN, "aggregate", ChangeAggregateBody),

@@ -16,6 +16,7 @@ class SortKey(enum.Enum):
     UUID = "uuid"
     PROJECT = "project_id"
     USER = "user_id"
+    LAUNCH_INDEX = "launch_index"
 
 
 @dataclass(frozen=True)

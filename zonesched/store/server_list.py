@@ -224,4 +224,5 @@ _SORTED: Mapping[SortKey, sa.ColumnElement[Any]] = {
     SortKey.UUID: COLUMNS.uuid,
     SortKey.PROJECT: COLUMNS.project_id,
     SortKey.USER: COLUMNS.user_id,
+    SortKey.LAUNCH_INDEX: COLUMNS.position,
 }

@@ -1,4 +1,4 @@
-"""Bodies of /os-aggregates."""
+"""Bodies and the query of /os-aggregates."""
 
 from __future__ import annotations
 
@@ -7,8 +7,24 @@ from typing import Annotated, ClassVar
 from pydantic import Field, field_validator, model_validator
 
 from zonesched.api.schemas.body_limit import WITH_MAP, BodyLimit
-from zonesched.api.schemas.fields import MAX_ITEMS, Name, Schema, Text, ZoneName, refusal
+from zonesched.api.schemas.fields import (
+    MAX_ITEMS,
+    WHOLE,
+    Name,
+    Schema,
+    Text,
+    WholeOrPage,
+    ZoneName,
+    refusal,
+)
 from zonesched.model.aggregate import AVAILABILITY_ZONE
+
+
+class AggregatesQuery(Schema):
+    """The page of aggregates to list; without a parameter, all. `marker`: the last one of the page before."""
+
+    limit: WholeOrPage = WHOLE
+    marker: Text = ""
 
 
 class NewAggregate(Schema):

@@ -215,9 +215,17 @@ QueryInt = Annotated[int, BeforeValidator(_digits, json_schema_input_type=int)]
 """An integer of a query string: ASCII digits."""
 LONGEST_PAGE = 1000
 PageLimit = Annotated[
-    QueryInt, Field(ge=1, le=MAX_INT), AfterValidator(lambda asked: min(asked, LONGEST_PAGE))
+    QueryInt, Field(ge=0, le=MAX_INT), AfterValidator(lambda asked: min(asked, LONGEST_PAGE))
 ]
-"""The most items of a page that a query asks for; a page has no more than `LONGEST_PAGE`."""
+"""The most items of a page that a query asks for; a page has no more than `LONGEST_PAGE`.
+
+0 is an empty page without a next one, as in OpenStack Nova.
+"""
+WHOLE = MAX_INT
+WholeOrPage = Annotated[
+    QueryInt, Field(ge=0, le=MAX_INT), AfterValidator(lambda asked: min(asked, LONGEST_PAGE) or WHOLE)
+]
+"""The same of a list that has no pages in OpenStack Nova: without it, and with 0, all."""
 Digits = Annotated[str, Field(pattern="^[0-9]{1,10}$")]
 IntOrDigits = Annotated[int, BeforeValidator(_digits, json_schema_input_type=int | Digits)]
 """An integer of a body that OpenStack's clients send as a text."""

@@ -56,7 +56,9 @@ StatusName = Annotated[
 
 MAX_STATUSES = 20
 StatusNames = Annotated[list[StatusName], Field(max_length=MAX_STATUSES)]
-SortName = Literal["created_at", "updated_at", "display_name", "name", "uuid", "project_id", "user_id"]
+SortName = Literal[
+    "created_at", "updated_at", "display_name", "name", "uuid", "project_id", "user_id", "launch_index"
+]
 SortNames = Annotated[list[SortName], Field(max_length=len(SortKey))]
 Directions = Annotated[list[Literal["asc", "desc"]], Field(max_length=len(SortKey))]
 LongText = Annotated[str, Field(max_length=4096, pattern=PRINTABLE)]

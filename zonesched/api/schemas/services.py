@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from zonesched.api.schemas.body_limit import SMALL, BodyLimit
-from zonesched.api.schemas.fields import Name, Schema, Text
+from zonesched.api.schemas.fields import WHOLE, Name, Schema, Text, WholeOrPage
 from zonesched.model.views import Binary, ServiceChange
 
 
 class ServicesQuery(Schema):
-    """The services to list; without a parameter, all."""
+    """The services to list; without a parameter, all. `marker`: the last one of the page before."""
 
     host: Text = ""
     binary: Text = ""
+    limit: WholeOrPage = WHOLE
+    marker: Text = ""
 
 
 class ServiceBody(Schema):

@@ -58,7 +58,7 @@ def list_all(store: Store, query: MigrationQuery) -> tuple[list[MigrationView], 
         found = store.read(fn)
     except UnknownMarker as error:
         raise BadRequest("marker names no migration.", code="marker_unknown", field="marker") from error
-    return found[: query.limit], found[query.limit - 1].id if len(found) > query.limit else ""
+    return found[: query.limit], found[query.limit - 1].id if 0 < query.limit < len(found) else ""
 
 
 def under_way(zone: Zone, caller: Caller, uuid: str) -> list[MigrationView]:

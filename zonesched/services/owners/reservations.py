@@ -85,7 +85,7 @@ def list_boots(
     except UnknownMarker as error:
         raise BadRequest("marker names no boot.", code="marker_unknown", field="marker") from error
     lines = [_line(boot) for boot in found[:limit]]
-    return lines, lines[-1].id if len(found) > limit else ""
+    return lines, lines[-1].id if 0 < limit < len(found) else ""
 
 
 def _line(boot: ListedBoot) -> BootLine:

@@ -76,7 +76,7 @@ def read(zone: Zone, query: UsageQuery) -> tuple[list[InstanceUsage], str]:
         found = zone.store.read(fn)
     except UnknownMarker as error:
         raise BadRequest("marker names no instance.", code="marker_unknown", field="marker") from error
-    return found[: query.limit], found[query.limit - 1].uuid if len(found) > query.limit else ""
+    return found[: query.limit], found[query.limit - 1].uuid if 0 < query.limit < len(found) else ""
 
 
 def _usage(row: Instance, power: Power, flavor: Flavor, query: UsageQuery, now: float) -> InstanceUsage:

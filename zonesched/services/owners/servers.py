@@ -114,7 +114,7 @@ def list_servers(
     With `is_asked`, only those for which it is true, among the next `MOST_SEARCHED` instances: the page may
     be shorter than others although there is a next one. Raises BadRequest for an unknown marker.
     """
-    if is_asked is None:
+    if is_asked is None or not query.limit:
         return _page(zone, caller, query)
     asked: list[ServerView] = []
     step = replace(query, limit=SEARCHED_AT_ONCE)
