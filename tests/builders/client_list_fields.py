@@ -71,7 +71,7 @@ def _event_of_openstack(rows: Rows) -> Any:
                 "event": "compute_reboot_instance",
                 "finish_time": ended,
                 "host": None,
-                "host_id": None,
+                "host_id": "",
                 "result": "Success",
                 "start_time": begun,
                 "traceback": None,

@@ -426,6 +426,7 @@ def test_actions_and_their_events(zone: Zone) -> None:
         "result": "Success",
         "details": None,
         "traceback": None,
+        "hostId": "",
     }
     path = f"/servers/{zone.uuid}/os-instance-actions"
 
@@ -434,6 +435,8 @@ def test_actions_and_their_events(zone: Zone) -> None:
 
     assert [*mismatches([form], listed)] == []
     assert [*mismatches({**form, "events": [event]}, shown)] == []
+    old = zone.at(61, f"{path}/{listed[0]['request_id']}")["instanceAction"]
+    assert "hostId" not in old["events"][0]
 
 
 def test_migrations(zone: Zone) -> None:

@@ -21,8 +21,8 @@ from zonesched.services.owners import action_history, actions, consoles, servers
 from zonesched.services.parent import desired
 from zonesched.services.select.faults import MESSAGES as FAULTS
 
-PAGED = 58
-"""Microversion: with a link to the next page."""
+PAGED, WITH_HOSTS = 58, 62
+"""Microversions: with a link to the next page, and with the hosts of events."""
 
 LATE_RETRY_S = 2
 """Retry-After where an agent does not bring a console in time."""
@@ -123,7 +123,9 @@ def list_all(call: Call) -> Answer:
 def show(call: Call) -> Answer:
     """Show one action by the id of its request, with its event."""
     found = action_history.show_action(call.zone, call.caller, call.args["id"], call.args["request_id"])
-    return ok({"instanceAction": _action_json(found) | {"events": [_event_json(found)]}})
+    # A zone does not keep on which host an event was; OpenStack Nova's text for none is empty.
+    host = {"hostId": ""} if call.version.has(WITH_HOSTS) else {}
+    return ok({"instanceAction": _action_json(found) | {"events": [_event_json(found) | host]}})
 
 
 def _action_json(action: ActionView) -> dict[str, Any]:

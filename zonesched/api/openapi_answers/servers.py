@@ -156,7 +156,8 @@ _EVENT = object_of(
         "result": or_null(one_of("Success", "Error", "Superseded")),
         "details": or_null(TEXT),
         "traceback": NULL,
-    }
+    },
+    {"hostId": one_of("")},
 )
 _MIGRATION: Mapping[str, Form] = {
     "id": UUID,
