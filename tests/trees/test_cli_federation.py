@@ -18,7 +18,10 @@ from zonesched.cli.federation_file import MAX_BYTES, MAX_DOTS, read_tree
 from zonesched.compute.credentials import Credentials, read_credentials, write_credentials
 from zonesched.errors import ConfigError
 from zonesched.model.caller import Role
+from zonesched.model.catalog import CatalogFlavor
+from zonesched.model.request_spec import Flavor
 from zonesched.services.catalog import users
+from zonesched.store import flavors
 
 pytestmark = pytest.mark.once
 
@@ -289,6 +292,24 @@ def test_flavors_of_the_file_are_made_once(site: Site) -> None:
     assert made["extra_specs"] == {"trait:CUSTOM_A": "required"}
     assert site.apply(text=TREE + SMALL) == 0
     assert site.command.out == "3 zones are as the file says\n"
+
+
+@pytest.mark.parametrize("others", [0, 1000])
+def test_a_flavor_is_found_that_is_not_public_or_on_a_later_page(site: Site, others: int) -> None:
+    root = site.tree.nodes["root"]
+    root.zone.store.write(lambda tx: [flavors.insert(tx, a_flavor(f"a{n}")) for n in range(others)])
+    small = {"name": "small", "vcpus": 2, "ram": 512, "disk": 0}
+    secret = {"extra_specs": {"trait:CUSTOM_A": "required"}, "os-flavor-access:is_public": others > 0}
+    assert root.client().post("/flavors", {"flavor": {**small, **secret}}).status == 200
+
+    first = site.apply(text=TREE + SMALL)
+
+    assert first == 0, site.command.err
+    assert site.command.lines == [*STEPS, "6 steps done"]
+
+
+def a_flavor(name: str) -> CatalogFlavor:
+    return CatalogFlavor(Flavor(id=name, name=name, vcpus=1, ram_mb=1, disk_gb=0))
 
 
 def test_a_flavor_with_other_values_is_refused_and_nothing_is_changed(site: Site) -> None:

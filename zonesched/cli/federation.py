@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from zonesched.cli.federation_plan import (
     plan,
 )
 from zonesched.cli.group import CommandGroup
+from zonesched.cli.lookup import Params, all_pages
 from zonesched.cli.output import print_json
 from zonesched.cli.sample_files import save_samples
 from zonesched.cli.session import (
@@ -131,8 +133,11 @@ class _Tree:
         """Read the present users, children and flavors of a zone."""
         users = self._call(zone, "GET", "/users")["users"]
         children = self._call(zone, "GET", "/zones/detail")["zones"]
-        flavors = self._call(zone, "GET", "/flavors/detail")["flavors"]
+        flavors = all_pages(partial(self._flavors, zone), "flavors")["flavors"]
         return Present(*({row["name"]: row for row in rows} for rows in (users, children, flavors)))
+
+    def _flavors(self, zone: str, page: Params) -> Any:
+        return self._call(zone, "GET", "/flavors/detail?is_public=none", params=page)
 
     def carry_out(self, step: Step) -> None:
         """Take one step of the plan."""
@@ -176,12 +181,19 @@ class _Tree:
     def _credentials(self, zone: str, username: str) -> dict[str, str]:
         return {"username": username, "password": self.secrets[zone, username]}
 
-    def _call(self, zone: str, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+    def _call(
+        self,
+        zone: str,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        params: Params | None = None,
+    ) -> Any:
         """Call a zone. Raises ZoneCallError whose message begins with the zone's name."""
         if zone not in self.connections:
             self.connections[zone] = self.session.connection_to(self.zones[zone].admin)
         try:
-            return self.connections[zone].call(method, path, body)
+            return self.connections[zone].call(method, path, body, params)
         except ZoneRefused as error:
             raise ZoneRefused(error.status, error.code, f"{zone}: {error.message}", error.field) from None
         except ZoneUnavailable as error:

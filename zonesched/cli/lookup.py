@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
@@ -11,6 +11,7 @@ from zonesched.cli.session import Session
 from zonesched.compute.connection import ZoneRefused
 
 Item = Mapping[str, Any]
+Params = Mapping[str, str | int]
 
 NAME_OF = {"hypervisors": "hypervisor_hostname"}
 PAGE = 1000
@@ -51,19 +52,22 @@ def find_reservation_id(session: Session, wanted: str) -> str:
     return _find_owned(session, "/reservations", "reservations", wanted, {})
 
 
-def whole_list(
-    session: Session, path: str, noun: str, params: Mapping[str, str | int] | None = None
-) -> dict[str, Any]:
+def whole_list(session: Session, path: str, noun: str, params: Params | None = None) -> dict[str, Any]:
     """Return the answer of a list with the elements of all its pages."""
-    answer: dict[str, Any] = dict(session.call("GET", path, params=params))
+    return all_pages(lambda more: session.call("GET", path, params={**(params or {}), **more}), noun)
+
+
+def all_pages(read: Callable[[Params], Mapping[str, Any]], noun: str) -> dict[str, Any]:
+    """Return the last answer with the elements of all pages; `read` gets a page by its parameters."""
+    answer = read({})
     listed = list(answer[noun])
     while more := _next_page(answer, noun, len(listed)):
-        answer = dict(session.call("GET", path, params={**(params or {}), **more}))
+        answer = read(more)
         listed += answer[noun]
     return {**answer, noun: listed}
 
 
-def _next_page(answer: Mapping[str, Any], noun: str, seen: int) -> Mapping[str, str | int]:
+def _next_page(answer: Mapping[str, Any], noun: str, seen: int) -> Params:
     """Return the parameters of the page behind this one; empty behind the last."""
     if links := answer.get(f"{noun}_links"):
         return {"marker": parse_qs(urlsplit(links[0]["href"]).query)["marker"][0]}
@@ -72,7 +76,7 @@ def _next_page(answer: Mapping[str, Any], noun: str, seen: int) -> Mapping[str, 
     return {"offset": seen} if is_full else {}
 
 
-def pages(session: Session, path: str, noun: str, params: Mapping[str, str | int]) -> Iterator[Item]:
+def pages(session: Session, path: str, noun: str, params: Params) -> Iterator[Item]:
     """Iterate over all elements of a paged list."""
     marker: dict[str, str | int] = {}
     while True:
