@@ -554,6 +554,29 @@ class TestWhatIsSent:
         ]
         assert command("aggregate", "set", "fast") == 2
 
+    @pytest.mark.parametrize("action", ["add-host", "remove-host"])
+    def test_the_other_hosts_go_on_where_one_is_refused(self, command: StubCommand, action: str) -> None:
+        aggregate = {"id": 7, "name": "fast", "metadata": {}, "hosts": []}
+        command.stub.answer("GET", "/os-aggregates", (200, {"aggregates": [aggregate]}))
+        fault = {"code": 404, "message": "There is no such host.", "error_code": "host_not_found"}
+        command.stub.answer(
+            "POST",
+            "/os-aggregates/7/action",
+            (200, {"aggregate": {**aggregate, "hosts": ["h1"]}}),
+            (404, {"itemNotFound": fault}),
+            (200, {"aggregate": {**aggregate, "hosts": ["h1", "h3"]}}),
+        )
+
+        assert command("aggregate", action, "fast", "h1", "missing", "h3") == 1
+
+        assert [next(iter(asked.body.values()))["host"] for asked in command.stub.asked[-3:]] == [
+            "h1",
+            "missing",
+            "h3",
+        ]
+        assert command.err == "zonesched: missing: There is no such host. (host_not_found)\n"
+        assert "h1, h3" in command.out
+
     def test_an_aggregate_whose_metadata_is_refused_is_not_there(self, command: StubCommand) -> None:
         command.stub.answer("POST", "/os-aggregates", (200, {"aggregate": {"id": 7}}))
         fault = {"message": "no colon", "error_code": "invalid_value", "field": "set_metadata.metadata"}

@@ -11,6 +11,7 @@ from zonesched.cli.group import CommandGroup
 from zonesched.cli.lookup import find_id
 from zonesched.cli.output import by_name, print_item, print_list
 from zonesched.cli.pairs import read_pairs
+from zonesched.cli.server_targets import each
 from zonesched.cli.session import Session, item_options, list_options, pass_session, zone_options
 from zonesched.cli.table import Column
 from zonesched.compute.connection import ZoneRefused
@@ -119,8 +120,7 @@ def delete(session: Session, name_or_id: str) -> None:
 @pass_session
 def add_host(session: Session, name_or_id: str, hosts: Sequence[str]) -> None:
     """Put hosts into an aggregate, by their names."""
-    path = _path(session, name_or_id)
-    _print(session, [_act(session, path, "add_host", host=host) for host in hosts][-1])
+    _act_on_each(session, name_or_id, "add_host", hosts)
 
 
 @aggregate.command("remove-host")
@@ -130,8 +130,17 @@ def add_host(session: Session, name_or_id: str, hosts: Sequence[str]) -> None:
 @pass_session
 def remove_host(session: Session, name_or_id: str, hosts: Sequence[str]) -> None:
     """Take hosts out of an aggregate, by their names."""
-    path = _path(session, name_or_id)
-    _print(session, [_act(session, path, "remove_host", host=host) for host in hosts][-1])
+    _act_on_each(session, name_or_id, "remove_host", hosts)
+
+
+def _act_on_each(session: Session, name_or_id: str, action: str, hosts: Sequence[str]) -> None:
+    """Act on every host, also after one that is refused, and print the aggregate as it is then."""
+    path, answers = _path(session, name_or_id), list[Any]()
+    try:
+        each(hosts, lambda host: answers.append(_act(session, path, action, host=host)))
+    finally:
+        if answers:
+            _print(session, answers[-1])
 
 
 def _path(session: Session, name_or_id: str) -> str:

@@ -1,4 +1,4 @@
-"""Instances that a command is about: named ones, or those of a boot, each acted on by itself."""
+"""What a command is about: named items, or the instances of a boot, each acted on by itself."""
 
 from __future__ import annotations
 
