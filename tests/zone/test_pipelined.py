@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from psycopg.sql import SQL, Identifier, Literal
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from tests.builders.migrated import a_database
@@ -103,6 +105,27 @@ def test_connections_that_the_server_has_ended_are_replaced(store: Store, path: 
     idle_connections(store)
     databases().end_connections(path)
     assert getattr(store, use)(_IDS.all) == []
+
+
+def set_read_only(path: Path, *, to: bool) -> None:
+    """Let connections that are opened from now on take no writes, or take them again."""
+    connection = databases().connection(path)
+    name = Identifier(connection.info.dbname)
+    value = Literal("on" if to else "off")
+    connection.execute(SQL("ALTER DATABASE {} SET default_transaction_read_only = {}").format(name, value))
+
+
+def test_a_database_that_was_read_only_for_a_while_is_written_again(store: Store, path: Path) -> None:
+    set_read_only(path, to=True)
+    idle_connections(store)
+    for send in (_INSERT.run, _INSERT.send):
+        with pytest.raises(StoreError, match="read-only"):
+            store.write(partial(send, **FIRST))
+    assert ids(store) == []
+
+    set_read_only(path, to=False)
+    store.write(partial(_INSERT.send, **FIRST))
+    assert ids(store) == ["1"]
 
 
 def test_a_connection_that_is_lost_before_the_commit_runs_the_transaction_again(

@@ -177,7 +177,8 @@ class Store:
     def write(self, fn: Callable[[Connection], T]) -> T:
         """Return the result of `fn` once all it wrote is durable; after an exception nothing is written.
 
-        A transaction that conflicted with another one (unique key, deadlock, serialization) is run again.
+        A transaction that conflicted with another one (unique key, deadlock, serialization) is run again, and
+        once on a new connection where its own was opened while the server took no writes.
         Raises DatabaseFull, and StoreError where the database fails otherwise.
         """
         # A wait for the disk or for other writers needs no processor.
@@ -196,6 +197,11 @@ class Store:
                     log.error("nothing can be written: %s", error.orig)
                     message = "This zone's database is full."
                     raise DatabaseFull(message, FULL_RETRY_S) from error
+                if _is_read_only(error):
+                    log.info("a connection to the database takes no writes: %s", error.orig)
+                    # A connection stays what its server was when it was opened.
+                    self.engine.dispose()
+                    break
                 if not _is_conflict(error):
                     raise
                 log.debug("transaction met another one: %s", error)
@@ -351,6 +357,11 @@ def _is_full(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
+
+
+def _is_read_only(error: DBAPIError) -> bool:
+    # 25006 read_only_sql_transaction: the transaction is rolled back.
+    return getattr(error.orig, "sqlstate", "") == "25006"
 
 
 def _is_conflict(error: DBAPIError) -> bool:
