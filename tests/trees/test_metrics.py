@@ -294,3 +294,21 @@ def test_metrics_are_there_while_the_rows_cannot_be_read(tree: Tree) -> None:
     assert b"zonesched_database_up 0.0\n" in text
     assert b"zonesched_instances{" not in text
     assert b"zonesched_boots_waiting 0.0\n" in text
+
+
+@pytest.mark.parametrize("user", ["monitor", "nobody", ""])
+def test_a_scrape_tells_that_the_database_is_down_although_nobody_can_be_authenticated(
+    tree: Tree, user: str
+) -> None:
+    root = tree.nodes["root"]
+    root.zone.store.write(lambda tx: tx.exec_driver_sql("ALTER TABLE users RENAME TO gone"))
+    scraped, listed = root.client(user).get("/metrics"), root.client(user).get("/servers")
+    # What empties the database after the test needs all its tables.
+    root.zone.store.write(lambda tx: tx.exec_driver_sql("ALTER TABLE gone RENAME TO users"))
+
+    # Whoever sends no credentials is refused before any row is read.
+    assert (scraped.status, listed.status) == ((200, 500) if user else (401, 401))
+    if user:
+        [family] = text_string_to_metric_families(scraped.body.decode())
+        assert [(one.name, one.value) for one in family.samples] == [("zonesched_database_up", 0.0)]
+    assert value(root, "zonesched_database_up") == 1.0

@@ -7,6 +7,7 @@ Nothing of a body is read before its sender is known and may make the call.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -25,6 +26,9 @@ from zonesched.api.validation import validate
 from zonesched.errors import Forbidden, NotFound
 from zonesched.model.caller import Caller
 from zonesched.model.work_deadline import always
+from zonesched.store.store import StoreError
+
+log = logging.getLogger(__name__)
 
 LONGEST_ARG = 255
 
@@ -34,7 +38,13 @@ def serve(site: Site, routes: Sequence[Route], request: Request, args: Mapping[s
 
     Raises ZoneschedError for every refusal.
     """
-    route, caller = _admit(site, routes, request)
+    try:
+        route, caller = _admit(site, routes, request)
+    except StoreError:
+        if (answer := routes[0].without_rows) is None:
+            raise
+        log.exception("the database cannot be read")
+        return answer()
     if not route.is_open and profile.is_wanted(request.headers, caller):
         return site.profiling.answer(lambda: _answer(site, route, caller, request, args))
     return _answer(site, route, caller, request, args)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
-from zonesched.api.metrics import MEDIA_TYPE
+from zonesched.api.metrics import MEDIA_TYPE, text_without_rows
 from zonesched.services.select import info
 
 
@@ -23,6 +23,11 @@ def readiness(call: Call) -> Answer:
 def metrics(call: Call) -> Answer:
     """Return the metrics in Prometheus' text form."""
     return Answer(200, call.site.metrics.text(), media_type=MEDIA_TYPE)
+
+
+def metrics_without_rows() -> Answer:
+    """Return the metric that says no more than `readiness` does."""
+    return Answer(200, text_without_rows(), media_type=MEDIA_TYPE)
 
 
 def openapi(call: Call) -> Answer:

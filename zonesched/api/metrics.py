@@ -18,7 +18,7 @@ from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
 from zonesched import __version__
-from zonesched.services.gauges import ProcessGauges, RowGauges
+from zonesched.services.gauges import NoRows, ProcessGauges, RowGauges
 from zonesched.services.state.notifications import Notifications
 from zonesched.services.zone import Zone
 
@@ -78,6 +78,13 @@ class ApiMetrics:
 
     def text(self) -> bytes:
         return generate_latest(self.registry)
+
+
+def text_without_rows() -> bytes:
+    """Return what everybody may read while the zone's rows cannot be read."""
+    registry = CollectorRegistry()
+    registry.register(NoRows())
+    return generate_latest(registry)
 
 
 class _NotificationCounts(Collector):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from zonesched.api import glance, identity
+from zonesched.api.answer import Answer
 from zonesched.api.call import Handler
 from zonesched.api.links import PREFIX
 from zonesched.api.schemas.fields import Schema
@@ -46,7 +48,8 @@ class Route:
     """One call. `roles` of OPEN: no credentials are needed.
 
     `answer` says for readers what the call answers; `openapi_answers` has its form. `other_answers` has what
-    else it answers, with the status, but for a fault in the API's form.
+    else it answers, with the status, but for a fault in the API's form. `without_rows` makes the answer to
+    everybody while the zone's rows cannot be read, and so nobody can be authenticated.
     """
 
     method: str
@@ -59,6 +62,7 @@ class Route:
     status: int = 200
     other_answers: tuple[tuple[int, str], ...] = ()
     mounts: tuple[str, ...] = MOUNTS
+    without_rows: Callable[[], Answer] | None = None
 
     @property
     def url(self) -> str:

@@ -122,7 +122,8 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/health", health.health, OPEN, "status"),
     Route("GET", "/readiness", health.readiness, OPEN, "status",
           other_answers=((503, "status"),)),
-    Route("GET", "/metrics", health.metrics, MONITORS, "Prometheus text"),
+    Route("GET", "/metrics", health.metrics, MONITORS, "Prometheus text",
+          without_rows=health.metrics_without_rows),
     Route("GET", "/openapi.json", health.openapi, OPEN,
           "openapi, info, servers, security, paths, components"),
 

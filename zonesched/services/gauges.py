@@ -103,6 +103,14 @@ class _Counted:
         return self.at + PAUSES_PER_COUNT * self.took_s
 
 
+class NoRows:
+    """A collector for prometheus_client: the one gauge of a zone whose rows cannot be read."""
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Return the gauge."""
+        yield _database_up(False)
+
+
 class ProcessGauges:
     """A collector for prometheus_client: the queues of this process, and its view of the children."""
 
