@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -118,13 +117,14 @@ def set_read_only(path: Path, *, to: bool) -> None:
 def test_a_database_that_was_read_only_for_a_while_is_written_again(store: Store, path: Path) -> None:
     set_read_only(path, to=True)
     idle_connections(store)
-    for send in (_INSERT.run, _INSERT.send):
-        with pytest.raises(StoreError, match="read-only"):
-            store.write(partial(send, **FIRST))
+    with pytest.raises(StoreError, match="read-only"):
+        store.write(lambda tx: _INSERT.run(tx, **FIRST))
+    with pytest.raises(StoreError, match="read-only"):
+        store.write(lambda tx: _INSERT.send(tx, **FIRST))
     assert ids(store) == []
 
     set_read_only(path, to=False)
-    store.write(partial(_INSERT.send, **FIRST))
+    store.write(lambda tx: _INSERT.send(tx, **FIRST))
     assert ids(store) == ["1"]
 
 
