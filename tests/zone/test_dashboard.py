@@ -164,6 +164,14 @@ def test_another_password_ends_the_sessions_of_its_user_alone(node: Node, admin:
     assert (member.get("/boots").status_code, admin.get("/boots").status_code) == (303, 200)
 
 
+def test_a_password_has_the_spaces_that_it_was_given_with(node: Node, admin: Visitor) -> None:
+    made = admin.post("/users", do="add", name="carol", role="member", project="p", password=" two words ")
+    assert made.status_code == 303
+
+    assert Visitor(node).sign_in("carol", password=" two words ").status_code == 303
+    assert Visitor(node).sign_in("carol", password="two words").status_code == 401
+
+
 def test_a_stranger_does_not_read_the_name_of_the_zone(tmp_path: Path) -> None:
     visitor = Visitor(Tree(tmp_path).add("secret-zone"))
     assert "secret-zone" not in visitor.get("/sign-in").text

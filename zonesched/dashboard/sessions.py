@@ -46,7 +46,7 @@ def check_password(zone: Zone, request: Request, form: Form) -> Caller:
     """
     if zone.conf.auth_strategy == "noauth":
         return NOAUTH
-    password = next(iter(form.unverified.get("password", ())), "")
+    password = form.exact("password")
     caller = users.authenticate(zone, form.get("user"), password, request.remote_addr or "")
     _tell_server(request, caller)
     return caller

@@ -22,7 +22,11 @@ class Form:
 
     def get(self, name: str) -> str:
         """Return the first value without surrounding spaces, "" without one."""
-        return next(iter(self.unverified.get(name, ())), "").strip()
+        return self.exact(name).strip()
+
+    def exact(self, name: str) -> str:
+        """Return the first value with all its spaces, as a password needs it; "" without one."""
+        return next(iter(self.unverified.get(name, ())), "")
 
     def all(self, name: str) -> list[str]:
         """Return all values."""

@@ -22,7 +22,7 @@ def change(visit: Visit) -> Result:
     match form.get("do"):
         case "add":
             user = {"name": name, "role": form.get("role")}
-            given = {"project_id": form.get("project"), "password": form.get("password")}
+            given = {"project_id": form.get("project"), "password": form.exact("password")}
             user |= {key: value for key, value in given.items() if value}
             made = visit.write("POST", "/users", {"user": user})["user"]
             if made.get("secret"):
