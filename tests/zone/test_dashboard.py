@@ -150,6 +150,14 @@ def test_a_session_ends_by_time(tree: Tree, node: Node, admin: Visitor) -> None:
     assert admin.get("/boots").status_code == 303
 
 
+def test_who_signs_out_of_a_session_that_has_ended_can_sign_in_again(
+    tree: Tree, node: Node, admin: Visitor
+) -> None:
+    token = admin.form_token("/boots")
+    tree.clock.advance(node.zone.conf.dashboard_session + 1)
+    assert admin.send("/sign-out", {"form_token": token}).headers["Location"] == "/dashboard/sign-in"
+
+
 def test_a_session_ends_by_signing_out_in_the_zone_too(node: Node, admin: Visitor) -> None:
     cookie = admin._client.get_cookie(f"zonesched-{node.zone.uuid[:8]}", path="/dashboard")
     assert cookie is not None

@@ -153,7 +153,8 @@ def _to_sign_in() -> Response:
     """Send a reader to the sign-in; a script that asks for news has its whole page loaded again."""
     if request.headers.get(LIVE):
         return Response(status=401, headers={"HX-Refresh": "true"})
-    if request.path == SIGN_IN:
+    if request.path in (SIGN_IN, SIGN_OUT):
+        # Neither is a page to come back to.
         return _redirect(SIGN_IN)
     return _redirect(render.with_query(SIGN_IN, {}, next=request.full_path.rstrip("?")))
 
