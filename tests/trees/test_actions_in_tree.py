@@ -557,6 +557,25 @@ def test_a_call_has_a_length_and_names_no_server_twice(tmp_path: Path) -> None:
     assert leaf.tell(leaf.line(1, "stopped"), user="admin").status == 403
 
 
+def test_a_parents_odd_counts_keep_no_other_desired_state_from_being_told(tmp_path: Path) -> None:
+    # given
+    scene = a_scene(tmp_path)
+    odd, other = sorted(line["uuid"] for line in scene.agents["leaf-a"].work())[:2]
+    common = {"attempt": 1, "generation": 1, "power": "stopped", "reboots": 0, "reboot_type": "SOFT"}
+    resizes = {"begun": 1, "confirmed": 5, "reverted": 5}
+    flavor = {"id": "f", "name": "f", "vcpus": 1, "ram": 512, "disk": 1, "extra_specs": {}}
+    lines = [{"uuid": odd, **common, "resizes": resizes, "flavor": 0}, {"uuid": other, **common}]
+    scene.tree.network.sent.clear()
+    # when
+    parent = scene.tree.nodes["region"].client("parent-root")
+    assert parent.post("/servers/desired", {"servers": lines, "flavors": [flavor]}).status == 200
+    for _ in range(3):
+        scene.tree.clock.advance(10.0)
+        scene.tree.step("region")
+    # then
+    assert told(scene.tree) == 1
+
+
 # -- many ----------------------------------------------------------------------------------------------------
 
 

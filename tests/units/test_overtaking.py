@@ -13,6 +13,7 @@ from zonesched.model.named_boot import GivenBack, ImageAndFlavor, Requested
 from zonesched.model.observed_state import MAX_ADOPTED, NO_RESIZES, Observed, Power, Resizes
 from zonesched.model.request_spec import Flavor, Image
 from zonesched.services.life.overtaking import is_overtaken, may_lack, overtaking
+from zonesched.zones.answers import MAX_GENERATION
 
 OWN, HAS, GETS = Image("own", "own"), Image("has", "has"), Image("gets", "gets")
 SMALL, LARGE, LARGER = (Flavor(name, name, 1, 512, 1) for name in ("small", "large", "larger"))
@@ -42,6 +43,8 @@ def stopping(rebuilds: int = 0, resizes: Resizes = NO_RESIZES) -> InstanceState:
         (2, False, Taken.STORED, 3, True),
         (2, True, Taken.STORED, MAX_ADOPTED, True),
         (2, True, Taken.STORED, MAX_ADOPTED + 1, False),
+        (2, True, Taken.DIFFERENT, MAX_ADOPTED, True),
+        (2, True, Taken.DIFFERENT, MAX_ADOPTED + 1, False),
     ],
 )
 def test_a_later_generation_or_another_state_of_the_same_overtakes(
@@ -129,6 +132,17 @@ def test_a_confirm_or_a_revert_under_way_is_counted_once_more(wanted: Resizes) -
     after = overtaking(state, answer(resizes=Resizes(3, 1, 1)), THEIRS)
 
     assert after.desired.resizes == Resizes(3, 1 + wanted.confirmed, 1 + wanted.reverted)
+
+
+def test_counts_of_a_lying_child_are_taken_up_to_a_limit_that_leaves_as_many_above_it() -> None:
+    wanted = Resizes(1, confirmed=1)
+    state = replace(stopping(rebuilds=1, resizes=wanted), rebuilt_by=2, observed=Observed(1))
+    lie = answer(rebuilds=MAX_GENERATION, resizes=Resizes(MAX_GENERATION, MAX_GENERATION))
+
+    after = overtaking(state, lie, THEIRS)
+
+    assert after.desired.rebuilds == MAX_ADOPTED + 1
+    assert after.desired.resizes == Resizes(MAX_ADOPTED + 1, confirmed=MAX_ADOPTED + 1)
 
 
 def test_a_child_without_the_instance_tells_nothing_of_it() -> None:

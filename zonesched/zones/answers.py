@@ -323,6 +323,17 @@ def _resizes(item: Unverified) -> Resizes:
     return Resizes(begun, confirmed, counts.whole("reverted", 0, begun - confirmed))
 
 
+def _asked_resizes(item: Unverified) -> Resizes:
+    """Read the counts of resizes that a parent has asked for: any, until the child has refused some."""
+    if not item.has("resizes"):
+        return NO_RESIZES
+    counts = item.object("resizes")
+    begun, confirmed, reverted = (
+        counts.whole(name, 0, MAX_GENERATION) for name in ("begun", "confirmed", "reverted")
+    )
+    return Resizes(begun, confirmed, reverted)
+
+
 _HAS_NUMBERS = frozenset({Taken.STORED, Taken.DIFFERENT})
 
 
@@ -335,7 +346,7 @@ def _desired_answer(item: Unverified) -> DesiredAnswer:
     reboots = item.whole("reboots", 0, MAX_GENERATION) if is_stored else 0
     rebuilds = item.whole("rebuilds", 0, MAX_GENERATION) if is_stored else 0
     uuid, attempt = item.text("uuid", UUID), item.whole("attempt", 0, MAX_ATTEMPT)
-    resizes = _resizes(item) if is_stored else NO_RESIZES
+    resizes = _asked_resizes(item) if is_stored else NO_RESIZES
     return DesiredAnswer(uuid, attempt, taken, generation, reboots, rebuilds, resizes)
 
 

@@ -5,19 +5,20 @@ Rows here or there were put back from a copy.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 from zonesched.model.desired_call import DesiredAnswer, Taken
 from zonesched.model.desired_state import Desired, InstanceState
 from zonesched.model.named_boot import GivenBack
-from zonesched.model.observed_state import Resizes, is_ahead
+from zonesched.model.observed_state import MAX_ADOPTED, Resizes, is_ahead
 
 
 def is_overtaken(state: InstanceState, told: Desired, answer: DesiredAnswer) -> bool:
     """Tell whether the child knows a later generation, or another desired state of the one it was told."""
     # Another process may have told the same, and have numbered it anew or seen its end since.
     is_other = answer.taken is Taken.DIFFERENT and state.is_pending
-    is_other &= told.generation == state.desired.generation
+    # The next one could not be told to any zone.
+    is_other &= told.generation == state.desired.generation and answer.generation <= MAX_ADOPTED
     return is_ahead(answer.generation, state.desired.generation) or is_other
 
 
@@ -35,11 +36,14 @@ def overtaking(state: InstanceState, answer: DesiredAnswer, theirs: GivenBack | 
     generation = max(answer.generation, state.desired.generation) + 1
     asked, done = state.desired.resizes, state.observed.resizes
     is_rebuild, is_resize = _is_rebuild_wanted(state), asked.begun > done.begun
-    after = numbered(state, generation, reboots=answer.reboots, rebuilds=answer.rebuilds)
+    # A lying child counts any number: the next one could not be told to any zone.
+    rebuilds = min(answer.rebuilds, MAX_ADOPTED)
+    begun, confirmed, reverted = (min(count, MAX_ADOPTED) for count in astuple(answer.resizes))
+    after = numbered(state, generation, reboots=answer.reboots, rebuilds=rebuilds)
     resizes = Resizes(
-        answer.resizes.begun + is_resize,
-        answer.resizes.confirmed + (asked.confirmed > done.confirmed),
-        answer.resizes.reverted + (asked.reverted > done.reverted),
+        begun + is_resize,
+        confirmed + (asked.confirmed > done.confirmed),
+        reverted + (asked.reverted > done.reverted),
     )
     desired = replace(after.desired, resizes=resizes)
     if theirs is not None and _lacks_image(state, answer):
