@@ -14,6 +14,7 @@ from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
 from tests.builders.wsgi_transport import Dead
 from zonesched.services.audit import audit
+from zonesched.services.owners import resize_confirms
 
 LARGE = {"flavor": {**FLAVOR["flavor"], "id": "large", "name": "large", "vcpus": 3}}
 WIDE = {"flavor": {**FLAVOR["flavor"], "id": "wide", "name": "wide", "ram": 4096}}
@@ -428,6 +429,85 @@ def test_a_resize_confirms_itself_after_the_window_unless_its_owner_has_decided(
     assert last(node, first) == ("confirmResize", "done", "")
     assert last(node, second) == ("revertResize", "done", "")
     assert [flavor_of(node, uuid) for uuid in (first, second)] == ["wide", "small"]
+
+
+def resized_below(tree: Tree, hosts: dict[str, PlayedAgent]) -> list[str]:
+    """A server in each of these zones, in order, whose resize waits for its confirmation."""
+    root, uuids = tree.nodes["root"], list[str]()
+    for name, agent in hosts.items():
+        tree.register(name, [a_host(f"{name}-1", vcpus=8)])
+        tree.poll(2)
+        uuid = booted(tree, agent, "root")
+        uuids.append(uuid)
+        tree.settle(3)
+        assert act(root, uuid, RESIZE, user="member").status == 202
+        for _ in range(3):
+            tree.settle(3)
+            agent.converge()
+        tree.settle(3)
+        (host,) = tree.nodes[name].client().get("/os-services?binary=nova-compute").json["services"]
+        tree.nodes[name].client().call("PUT", f"/os-services/{host['id']}", {"status": "disabled"})
+    tree.poll(2)
+    return uuids
+
+
+@built_once
+def a_tree_with_a_window(folder: Path) -> Tree:
+    tree = Tree(folder)
+    root = tree.add("root", resize_confirm_window=600.0)
+    tree.add("region", parent="root")
+    tree.add("leaf", parent="region")
+    for flavor in (FLAVOR, LARGE):
+        root.client().post("/flavors", flavor)
+    return tree
+
+
+def statuses_of(node: Node, uuids: list[str]) -> list[str]:
+    return [node.client().get(f"/servers/{uuid}").json["server"]["status"] for uuid in uuids]
+
+
+def test_a_confirm_that_a_zone_below_refuses_is_tried_again_after_another_window(tmp_path: Path) -> None:
+    # given
+    tree = a_tree_with_a_window(tmp_path)
+    root, conf = tree.nodes["root"], tree.nodes["region"].zone.conf
+    agent = PlayedAgent(tree.nodes["leaf"])
+    (uuid,) = resized_below(tree, {"leaf": agent})
+    conf.set_override("enable_zone_routing", False)
+    # when
+    tree.clock.advance(601)
+    for _ in range(4):
+        tree.settle(3)
+        tree.clock.advance(resize_confirms.PAUSE_S)
+    # then
+    listed = root.client().get(f"/servers/{uuid}/os-instance-actions").json["instanceActions"]
+    assert [one["action"] for one in listed] == ["confirmResize", "resize", "create"]
+    assert last(root, uuid) == ("confirmResize", "error", "zone_routing_disabled")
+    # and
+    conf.set_override("enable_zone_routing", True)
+    tree.clock.advance(600)
+    for _ in range(2):
+        tree.settle(3)
+        agent.converge()
+    tree.settle(3)
+    assert (statuses_of(root, [uuid]), flavor_of(root, uuid)) == (["ACTIVE"], "large")
+
+
+def test_a_zone_that_passes_no_calls_on_confirms_what_is_on_its_own_hosts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given
+    tree = a_tree_with_a_window(tmp_path)
+    root = tree.nodes["root"]
+    uuids = resized_below(tree, {name: PlayedAgent(tree.nodes[name]) for name in ("leaf", "root")})
+    assert statuses_of(root, uuids) == ["VERIFY_RESIZE"] * 2
+    root.zone.conf.set_override("enable_zone_routing", False)
+    monkeypatch.setattr(resize_confirms, "BATCH", 1)
+    # when
+    tree.clock.advance(601)
+    pauses = [resize_confirms.confirm_overdue(root.zone) for _ in range(3)]
+    # then
+    assert pauses[-1] == resize_confirms.PAUSE_S
+    assert statuses_of(root, uuids) == ["VERIFY_RESIZE", "ACTIVE"]
 
 
 @built_once

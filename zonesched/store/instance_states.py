@@ -114,6 +114,7 @@ PRESENT_FLAVOR = sa.func.coalesce(
     "",
 )
 """The flavor that an instance has, as `InstanceState.present_flavor`, for `flavor_from_text`."""
+_IS_IN_CHILD = sa.select(_place.uuid).where(_PRESENT, _place.child_id.is_not(None)).exists()
 _UNCONFIRMED = Prepared(
     sa.select(COLUMNS.uuid, COLUMNS.generation)
     .join_from(t.instance_states, t.instances, _instance.uuid == COLUMNS.uuid)
@@ -121,6 +122,7 @@ _UNCONFIRMED = Prepared(
     .where(COLUMNS.observed_generation == COLUMNS.generation)
     .where(_instance.caller_id == sa.bindparam("caller"))
     .where(_IS_ACTIVE)
+    .where(sa.or_(sa.bindparam("in_children", type_=sa.Boolean), sa.not_(_IS_IN_CHILD)))
     .order_by(COLUMNS.resized_at, COLUMNS.uuid)
     .limit(sa.bindparam("most"))
 )
@@ -159,7 +161,9 @@ class StoredState:
     def observing(self, observed: Observed, now: float) -> StoredState:
         """Return the row with a later observed state."""
         state = self.state.observing(observed)
-        since = self.resized_at or now
+        # Where a confirm or a revert was refused, the wait begins anew.
+        is_refused = observed.reason and observed.generation > self.state.observed.generation
+        since = now if is_refused else self.resized_at or now
         return replace(self, state=state, resized_at=since if state.observed.resizes.is_open else 0.0)
 
     def moving(self, moves: MoveCounts) -> StoredState:
@@ -218,9 +222,14 @@ def due_to_tell(tx: Connection, now: float, busy: Sequence[str], most: int) -> l
     ]
 
 
-def unconfirmed(tx: Connection, caller_id: str, since: float, most: int) -> Mapping[str, int]:
-    """Return the generations of a caller's instances whose resize has waited since then, by uuid."""
-    rows = _UNCONFIRMED.all(tx, caller=caller_id, since=since, most=most)
+def unconfirmed(
+    tx: Connection, caller_id: str, since: float, most: int, *, in_children: bool
+) -> Mapping[str, int]:
+    """Return the generations of a caller's instances whose resize has waited since then, by uuid.
+
+    Those in child zones are left out unless `in_children`.
+    """
+    rows = _UNCONFIRMED.all(tx, caller=caller_id, since=since, most=most, in_children=in_children)
     return {row.uuid: row.generation for row in rows}
 
 

@@ -24,7 +24,10 @@ def confirm_overdue(zone: Zone) -> float:
     if not zone.conf.resize_confirm_window:
         return PAUSE_S
     since = zone.clock.now() - zone.conf.resize_confirm_window
-    found = zone.store.read(lambda tx: instance_states.unconfirmed(tx, zone.uuid, since, BATCH))
+    passes_on = zone.conf.enable_zone_routing
+    found = zone.store.read(
+        lambda tx: instance_states.unconfirmed(tx, zone.uuid, since, BATCH, in_children=passes_on)
+    )
     caller = Caller(zone.uuid, "", Role.ADMIN, "")
     for uuid, generation in found.items():
         try:
