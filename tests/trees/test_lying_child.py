@@ -184,6 +184,28 @@ def test_a_child_does_not_excuse_the_loss_of_its_hold_with_a_reason_of_its_paren
     assert [tuple(row) for row in lost] == [("hold_gone",)]
 
 
+@pytest.mark.parametrize("held_s", [0.0, 10.0, 10.9])
+def test_a_child_that_holds_too_shortly_ends_no_hold_of_others(tmp_path: Path, held_s: float) -> None:
+    # given a child that holds, and says that it does so for a time in which nobody can confirm
+    tree = a_tree(tmp_path)
+    liar = tree.nodes["liar"]
+    tree.network.mount(liar.url, liar.app)
+
+    def short(body: bytes) -> bytes:
+        lines = orjson.loads(body)["builds"]
+        return orjson.dumps({"builds": [line | {"hold_s": held_s} for line in lines]})
+
+    tree.network.fault(liar.url, Tamper(short, method="POST", path="/servers"))
+
+    assert boot(tree, 12) == {"BUILD": 12}
+    confirmed = sql(
+        tree.nodes["root"].zone,
+        "SELECT DISTINCT c.name FROM placements p JOIN children c ON c.id = p.child_id"
+        " WHERE p.state = 'confirmed'",
+    )
+    assert [tuple(row) for row in confirmed] == [("honest",)]
+
+
 def test_its_bundles_and_alternates_come_last_as_well(tmp_path: Path) -> None:
     tree = a_tree(tmp_path)
     put_places(tree, "liar", State.FAILED)

@@ -42,6 +42,9 @@ log = logging.getLogger(__name__)
 
 State = PlacementState
 
+NO_HOLD = 0.0
+"""The end of a hold that is of no use."""
+
 DELETES_AT_ONCE = 20
 """Deletes whose answers are recorded together."""
 
@@ -84,6 +87,9 @@ class _Recorded:
     ended: bool
 
 
+Expiry = Callable[[Placement, BuildAnswer, float], float]
+"""Returns when a hold that was answered ends, looked at now (epoch seconds); NO_HOLD for one of no use."""
+
 End = Callable[[Transaction, float], None]
 """Ends the work of a boot in a transaction, at this time (epoch seconds)."""
 
@@ -93,11 +99,23 @@ def send_builds(
 ) -> Sent:
     """Ask children to hold these INTENDED placements, for longer than this zone holds them itself.
 
-    Children that have not answered within the spec's time budget are not waited for.
+    Children that have not answered within the spec's time budget are not waited for. A hold that ends before
+    this zone's own, and too soon to be confirmed, counts as unanswered: else it would end the others with it.
     """
     sent_at = zone.clock.now()
     asked_s = hold_s + zone.conf.hold_margin
     busy: list[str] = []
+
+    # A boot of this zone confirms with so much left; when a parent does, only the parent knows.
+    confirmed_with_s = 0.0 if lease is None else zone.conf.hold_margin
+
+    def expiry(placement: Placement, answer: BuildAnswer, now: float) -> float:
+        # Never later than decided here, so that holds here and in children end at the same time.
+        child_until = sent_at + max(0.0, answer.hold_s - zone.conf.hold_margin)
+        until = min(placement.hold_expires_at, child_until)
+        left_s = placement.hold_expires_at - now - confirmed_with_s
+        is_too_short = until < now + confirmed_with_s + min(zone.conf.retry_pause, left_s / 2)
+        return NO_HOLD if left_s > 0 and is_too_short else float(until)
 
     def call(batch: _Batch, client: ChildClient) -> Sequence[BuildAnswer]:
         builds = [
@@ -110,11 +128,6 @@ def send_builds(
         if answers[0].reason == ChildBusy.code:
             busy.append(batch.child_id)
         return answers
-
-    def expiry(placement: Placement, answer: BuildAnswer) -> float:
-        # Never later than decided here, so that holds here and in children end at the same time.
-        child_until = sent_at + max(0.0, answer.hold_s - zone.conf.hold_margin)
-        return float(min(placement.hold_expires_at, child_until))
 
     recorded = _call_children(zone, sent, call, lease, expiry, timeout_s=spec.time_budget_s)
     all_tried = not (recorded.unanswered or busy)
@@ -176,7 +189,7 @@ def send_deletes(zone: Zone, releasing: Sequence[Placement]) -> None:
     for start in range(0, len(releasing), DELETES_AT_ONCE):
         if start and zone.clock.monotonic() >= ends_at:
             return
-        if not _send_some_deletes(zone, releasing[start : start + DELETES_AT_ONCE]):
+        if not _send_atome_deletes(zone, releasing[start : start + DELETES_AT_ONCE]):
             # A child that is not there is not called for each of them.
             rest = releasing[start + DELETES_AT_ONCE :]
             if rest:
@@ -184,7 +197,7 @@ def send_deletes(zone: Zone, releasing: Sequence[Placement]) -> None:
             return
 
 
-def _send_some_deletes(zone: Zone, releasing: Sequence[Placement]) -> bool:
+def _send_atome_deletes(zone: Zone, releasing: Sequence[Placement]) -> bool:
     """Call children to delete these; false if one of them was neither deleted nor refused."""
     # An answer that comes when the time of the call is over is lost, and those before it as well.
     last_at = zone.clock.monotonic() + zone.conf.build_timeout / 2
@@ -211,8 +224,8 @@ def _send_some_deletes(zone: Zone, releasing: Sequence[Placement]) -> bool:
     return all(p.key in refused for p in recorded.unanswered)
 
 
-def _no_end(_placement: Placement, _answer: BuildAnswer) -> float:
-    return 0.0
+def _no_end(_placement: Placement, _answer: BuildAnswer, _now: float) -> float:
+    return NO_HOLD
 
 
 def _call_children(
@@ -220,7 +233,7 @@ def _call_children(
     sent: Sequence[Placement],
     call: Callable[[_Batch, ChildClient], Sequence[BuildAnswer]],
     lease: Lease | None,
-    expiry: Callable[[Placement, BuildAnswer], float] = _no_end,
+    expiry: Expiry = _no_end,
     end: End | None = None,
     timeout_s: float = math.inf,
 ) -> _Recorded:
@@ -255,7 +268,7 @@ def _record(
     sent: Sequence[Placement],
     answers: Mapping[tuple[str, int], BuildAnswer],
     lease: Lease | None,
-    expiry: Callable[[Placement, BuildAnswer], float],
+    expiry: Expiry,
     end: End | None,
     tx: Transaction,
 ) -> _Recorded:
@@ -267,15 +280,18 @@ def _record(
     change = identity.next_change(tx)
     unanswered: list[Placement] = []
     answered: list[tuple[Placement, PlacementState, BuildAnswer]] = []
+    ends: list[float] = []
     for p in sent:
         answer = answers.get(p.key)
         to = p.state if answer is None else next_state(p.state, answer.state)
-        if answer is None or to is p.state:
+        end_at = expiry(p, answer, now) if answer is not None and to is State.HELD else math.inf
+        if answer is None or to is p.state or end_at == NO_HOLD:
             unanswered.append(p)
-        else:
-            answered.append((p, to, answer))
+            continue
+        answered.append((p, to, answer))
+        ends.append(end_at)
     # All holds of a call end together, as a parent must not tell by their ends which child has them.
-    held_until = min((expiry(p, answer) for p, to, answer in answered if to is State.HELD), default=0.0)
+    held_until = min(ends, default=math.inf)
     moves: defaultdict[tuple[PlacementState, str], list[Placement]] = defaultdict(list)
     for p, to, answer in answered:
         if p.state is State.CONFIRMING and to is State.FAILED:
