@@ -110,6 +110,56 @@ class TestFlavors:
         for wrong in ("marker=z", "limit=-1", "sort_key=colour", "sort_dir=up", "minRam=x"):
             assert node.client().get(f"/flavors?{wrong}").status == 400, wrong
 
+    def test_values_may_be_spelled_as_nova_takes_them(self, node: Node) -> None:
+        spelled = {
+            "id": 7,
+            "vcpus": "2",
+            "ram": "64",
+            "disk": "3",
+            "swap": "512",
+            "OS-FLV-EXT-DATA:ephemeral": "1",
+            "rxtx_factor": "1.0",
+            "os-flavor-access:is_public": "True",
+        }
+        form = {"name": "spelled", **spelled, "extra_specs": {"resources:CUSTOM_A": 2}}
+
+        made = node.client().post("/flavors", {"flavor": form})
+        some = node.client().post("/flavors/7/os-extra_specs", {"extra_specs": {"quota:x": 5000, "y": 0.5}})
+        one = node.client().call("PUT", "/flavors/7/os-extra_specs/quota:x", {"quota:x": 6000})
+
+        assert made.status == 200, made.body
+        assert some.json == {"extra_specs": {"quota:x": "5000", "y": "0.5"}}
+        assert one.json == {"quota:x": "6000"}
+        flavor = node.client().get("/flavors/7").json["flavor"]
+        sizes = ("id", "vcpus", "ram", "disk", "swap", "OS-FLV-EXT-DATA:ephemeral", "rxtx_factor")
+        assert [flavor[name] for name in sizes] == ["7", 2, 64, 3, 512, 1, 1.0]
+        assert flavor["os-flavor-access:is_public"] is True
+        assert flavor["extra_specs"] == {"resources:CUSTOM_A": "2", "quota:x": "6000", "y": "0.5"}
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("vcpus", "two"),
+            ("vcpus", 1.5),
+            ("ram", True),
+            ("ram", ""),
+            ("id", True),
+            ("rxtx_factor", "2"),
+            ("rxtx_factor", "1e0"),
+            ("os-flavor-access:is_public", "perhaps"),
+            ("extra_specs", {"a": True}),
+            ("extra_specs", {"a": None}),
+            ("extra_specs", {"resources:CUSTOM_A": 1.5}),
+        ],
+    )
+    def test_values_without_a_meaning_are_refused(self, node: Node, name: str, value: Any) -> None:
+        form = {"name": "f", "vcpus": 1, "ram": 64, "disk": 1, name: value}
+
+        refused = node.client().post("/flavors", {"flavor": form})
+
+        assert refused.status == 400
+        assert refused.json["badRequest"]["field"].startswith(f"flavor.{name}")
+
     def test_all_of_its_disks_count(self, node: Node) -> None:
         add_flavor(node, "f", disk=10, swap=1500, **{"OS-FLV-EXT-DATA:ephemeral": 5})
 
@@ -137,7 +187,7 @@ class TestFlavors:
 
         assert put("PUT", "/flavors/f/os-extra_specs/b", {"b": "2"}).json == {"b": "2"}
         assert node.client().get("/flavors/f/os-extra_specs").json == {"extra_specs": {"a": "1", "b": "2"}}
-        for wrong in ({"c": "2"}, {"b": "2", "c": "3"}, {}, {"b": 2}):
+        for wrong in ({"c": "2"}, {"b": "2", "c": "3"}, {}, {"b": None}):
             assert put("PUT", "/flavors/f/os-extra_specs/b", wrong).status == 400
         assert put("PUT", "/flavors/f/os-extra_specs/trait:X", {"trait:X": "maybe"}).status == 400
 

@@ -177,6 +177,11 @@ def _spelled_id(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
+def _spelled_value(value: object) -> object:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value) if is_number else value
+
+
 def _truth(text: object) -> object:
     return _TRUTH.get(text.lower(), text) if isinstance(text, str) else text
 
@@ -208,6 +213,10 @@ ZoneName = Annotated[Name, AfterValidator(_no_colon)]
 
 TextMap = Annotated[dict[Name, Text], Field(max_length=MAX_ITEMS)]
 ExtraSpecs = Annotated[TextMap, AfterValidator(_extra_specs)]
+SpecValue = Annotated[Text, BeforeValidator(_spelled_value, json_schema_input_type=Text | float)]
+"""The value of an extra spec, which OpenStack's clients send as a number, too."""
+SpelledSpecs = Annotated[dict[Name, SpecValue], Field(max_length=MAX_ITEMS), AfterValidator(_extra_specs)]
+"""Extra specs, likewise."""
 FreeJson = Annotated[dict[str, Any], AfterValidator(_free_json)]
 """Any JSON object of at most 64 KiB."""
 
@@ -229,12 +238,16 @@ WholeOrPage = Annotated[
 Digits = Annotated[str, Field(pattern="^[0-9]{1,10}$")]
 IntOrDigits = Annotated[int, BeforeValidator(_digits, json_schema_input_type=int | Digits)]
 """An integer of a body that OpenStack's clients send as a text."""
+SpelledAmount = Annotated[Amount, BeforeValidator(_digits, json_schema_input_type=int | Digits)]
+"""An amount, likewise."""
 SpelledCount = Annotated[InstanceCount, BeforeValidator(_digits, json_schema_input_type=int | Digits)]
 """A count of instances, likewise."""
 SpelledBool = Annotated[bool, BeforeValidator(_spelled_truth, json_schema_input_type=bool | str)]
 """A truth of a body that OpenStack's clients send as a text: as in a query, but not an empty one."""
 FlavorRef = Annotated[Name, BeforeValidator(_spelled_id, json_schema_input_type=str | int)]
 """A flavor's id, name or link; OpenStack's clients send ids of digits as numbers, too."""
+SpelledItemId = Annotated[ItemId, BeforeValidator(_spelled_id, json_schema_input_type=str | int)]
+"""An id, likewise."""
 Seconds = Annotated[
     float, Field(gt=0, le=MAX_BUDGET_S), BeforeValidator(_seconds, json_schema_input_type=float)
 ]

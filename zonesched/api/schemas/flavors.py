@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
@@ -10,14 +11,16 @@ from zonesched.api.schemas.body_limit import WITH_MAP, BodyLimit
 from zonesched.api.schemas.fields import (
     LONGEST_PAGE,
     MAX_INT,
-    Amount,
-    ExtraSpecs,
-    ItemId,
     LenientQuery,
     Name,
     PageLimit,
     QueryInt,
     Schema,
+    SpecValue,
+    SpelledAmount,
+    SpelledBool,
+    SpelledItemId,
+    SpelledSpecs,
     Text,
     refusal,
 )
@@ -30,6 +33,15 @@ Description = Annotated[str, Field(max_length=65_535)]
 def _no_swap(value: Any) -> Any:
     """Read an empty text as 0: OpenStack's clients send it for no swap."""
     return 0 if value == "" else value
+
+
+def _factor(value: Any) -> Any:
+    """Read a number that OpenStack's clients write as a text."""
+    return float(value) if isinstance(value, str) and re.fullmatch(_FACTOR, value) else value
+
+
+_FACTOR = r"^[0-9]{1,10}(\.[0-9]{1,10})?$"
+FactorText = Annotated[str, Field(pattern=_FACTOR)]
 
 
 def _is_public(value: Any) -> Any:
@@ -46,16 +58,18 @@ class NewFlavor(Schema):
     """A size; `ram` and `swap` in MB, disks in GB. `rxtx_factor` is accepted with its default only."""
 
     name: Name
-    vcpus: Amount
-    ram: Amount
-    disk: Amount
-    id: ItemId | Literal["auto"] | None = None
-    extra_specs: ExtraSpecs = Field(default_factory=dict)
+    vcpus: SpelledAmount
+    ram: SpelledAmount
+    disk: SpelledAmount
+    id: SpelledItemId | None = None
+    extra_specs: SpelledSpecs = Field(default_factory=dict)
     description: Description | None = None
-    ephemeral: Amount = Field(default=0, alias="OS-FLV-EXT-DATA:ephemeral")
-    swap: Annotated[Amount, BeforeValidator(_no_swap)] = 0
-    rxtx_factor: Literal[1] | float = Field(default=1, ge=1, le=1)
-    is_public: bool = Field(default=True, alias="os-flavor-access:is_public")
+    ephemeral: SpelledAmount = Field(default=0, alias="OS-FLV-EXT-DATA:ephemeral")
+    swap: Annotated[SpelledAmount, BeforeValidator(_no_swap, json_schema_input_type=int | Literal[""])] = 0
+    rxtx_factor: Annotated[float, BeforeValidator(_factor, json_schema_input_type=float | FactorText)] = (
+        Field(default=1, ge=1, le=1)
+    )
+    is_public: SpelledBool = Field(default=True, alias="os-flavor-access:is_public")
 
 
 class FlavorBody(Schema):
@@ -144,7 +158,7 @@ class ExtraSpecsBody(Schema):
 
     body_limit: ClassVar[BodyLimit] = WITH_MAP
 
-    extra_specs: ExtraSpecs
+    extra_specs: SpelledSpecs
 
 
 class ExtraSpecBody(Schema):
@@ -152,4 +166,4 @@ class ExtraSpecBody(Schema):
 
     model_config = ConfigDict(extra="allow")
 
-    __pydantic_extra__: dict[str, Text] = Field(init=False)
+    __pydantic_extra__: dict[str, SpecValue] = Field(init=False)
