@@ -19,7 +19,7 @@ if __name__ == "__main__":
 
 from zonesched.model.build_plan import ChildBlob, EntryPlace
 from zonesched.model.place import LocalPlace
-from zonesched.seal.envelope import Bound, Envelope
+from zonesched.seal.envelope import Bound, Envelope, OpenedEntry
 from zonesched.seal.keyring import Keyring
 from zonesched.seams import SystemClock
 
@@ -38,7 +38,7 @@ def measure(
         sealed = time.perf_counter()
         opened = envelope.open_entries(bound, blobs)
         ended = time.perf_counter()
-        if [getattr(entry, "content", None) for entry in opened] != list(contents):
+        if [entry.place for entry in opened if isinstance(entry, OpenedEntry)] != list(contents):
             raise SystemExit("what was opened is not what was sealed")
         seal_us.append((sealed - started) * 1e6 / len(contents))
         open_us.append((ended - sealed) * 1e6 / len(contents))

@@ -165,6 +165,16 @@ def test_a_scrape_is_measured(tmp_path: Path) -> None:
     assert line["bytes"] > 1000
 
 
+# -- sealing -----------------------------------------------------------------------------------------------
+
+
+def test_sealing_is_measured_for_a_leaf_and_for_a_middle_zone() -> None:
+    done = run("seal.py", "--entries", "3", "--rounds", "2")
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(line["level"], line["entries"]) for line in lines] == [("leaf", 3), ("middle", 3)]
+
+
 # -- charts ------------------------------------------------------------------------------------------------
 
 
