@@ -38,6 +38,10 @@ def main(agents: tuple[int, ...], host_count: int, threads: int, database_url: s
     `call_us` is processor time of one call, authentication and HTTP left out; `write_ms` what it takes to
     write down all who called, in wall clock.
     """
+    if max(agents) > host_count:
+        raise click.UsageError(
+            f"--hosts: each of {max(agents)} agents needs one, and there are {host_count}."
+        )
     for count in sorted(agents):
         with tempfile.TemporaryDirectory() as folder:
             line = measure(Path(folder), count, host_count, threads, database_url)

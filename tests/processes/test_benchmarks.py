@@ -147,6 +147,12 @@ def test_every_agent_is_written_down(tmp_path: Path) -> None:
     assert (line["agents"], line["hosts"], line["rows_written"]) == (3, 7, 3)
 
 
+def test_agents_without_a_host_are_refused_before_anything_is_measured() -> None:
+    done = run("heartbeats.py", "--hosts", "2", "--agents", "3")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "each of 3 agents needs one" in done.stderr
+
+
 # -- boot work ---------------------------------------------------------------------------------------------
 
 
