@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import tempfile
@@ -11,6 +12,8 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parents[1]
 # Not this folder: its select.py would stand in for Python's own module.
 sys.path[0] = str(CHECKOUT)
+
+import click
 
 from benchmarks.zone_trees.cpu import cpu_seconds
 from benchmarks.zone_trees.viewer import Viewer
@@ -26,8 +29,9 @@ PAUSE_S, MINUTE_S = 15.0, 60.0
 """Seconds between two questions for news of a page on which nothing changes, as in live.js."""
 
 
+@click.command()
 def main() -> None:
-    """Measure a minute without viewers, then one with them, and print both."""
+    """Measure a minute without viewers, then one with them; print a line of JSON with both."""
     clock, processes = SystemClock(), Processes()
     with tempfile.TemporaryDirectory() as folder:
         port = free_ports(2)
@@ -50,10 +54,14 @@ def main() -> None:
             watched = cpu_seconds([master]) - before
         finally:
             processes.stop()
-    print(
-        f"processor time of the root in a minute: {alone:.2f} s alone, {watched:.2f} s with {VIEWERS} viewers"
-    )
-    print(f"viewers: {(watched - alone) / MINUTE_S:.2%} of a core")
+    line = {
+        "benchmark": "dashboard_idle",
+        "viewers": VIEWERS,
+        "alone_s": round(alone, 2),
+        "watched_s": round(watched, 2),
+        "viewers_percent_of_core": round(100 * (watched - alone) / MINUTE_S, 2),
+    }
+    print(json.dumps(line))
 
 
 def watch(viewers: list[Viewer]) -> None:
