@@ -71,33 +71,6 @@ def test_only_the_asked_for_reservation_takes_the_servers_place(node: Node) -> N
     assert count(node) == 2
 
 
-KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIR8NN31+uZVnUHOsErnpvtav8YLp4KkCLaIRa00BkHY x@y"
-
-
-@pytest.mark.parametrize(
-    ("path", "more"), [("/servers", {}), ("/zones/boot", {}), ("/zones/boot", {"dry_run": True})]
-)
-def test_a_boot_names_a_key_pair_of_its_user(node: Node, path: str, more: dict[str, bool]) -> None:
-    add_keypair(node, "admin")
-    body = {**a_body(key_name="k"), **more}
-
-    refused = node.client("member").post(path, body)
-    taken = node.client("admin").post(path, body)
-
-    wrong = refused.json["badRequest"]
-    assert (refused.status, wrong["error_code"], wrong["field"]) == (
-        400,
-        "keypair_unknown",
-        "server.key_name",
-    )
-    assert taken.status in (200, 202)
-
-
-def add_keypair(node: Node, user: str) -> None:
-    keypair = {"name": "k", "public_key": KEY}
-    assert node.client(user).post("/os-keypairs", {"keypair": keypair}).status in (200, 201)
-
-
 def test_boot_answers_with_a_reservation_to_follow(tree: Tree, node: Node) -> None:
     member = node.client("member")
     reply = member.post("/zones/boot", a_body(num_instances=5))
@@ -122,15 +95,14 @@ def test_a_repeat_under_the_same_key_is_the_same_boot(node: Node) -> None:
     assert count(node) == 2
 
 
-@pytest.mark.parametrize("named", ["flavors", "images", "os-server-groups", "os-keypairs"])
+@pytest.mark.parametrize("named", ["flavors", "images", "os-server-groups"])
 def test_a_repeat_is_answered_when_what_it_names_was_removed(node: Node, named: str) -> None:
     """A client whose answer was lost repeats its call, after operators and users have gone on."""
     admin, key = node.client(), {"headers": {"Idempotency-Key": "once"}}
     group = {"server_group": {"name": "apart", "policy": "anti-affinity"}}
-    ids = {"flavors": "f1", "images": "i1", "os-keypairs": "k"}
-    add_keypair(node, "admin")
+    ids = {"flavors": "f1", "images": "i1"}
     ids["os-server-groups"] = admin.post("/os-server-groups", group).json["server_group"]["id"]
-    body = {**a_body(key_name="k"), "os:scheduler_hints": {"group": ids["os-server-groups"]}}
+    body = {**a_body(), "os:scheduler_hints": {"group": ids["os-server-groups"]}}
     first = admin.post("/zones/boot", body, **key)
     removed = admin.delete(f"/{named}/{ids[named]}")
 
@@ -211,7 +183,6 @@ def test_a_server_is_shown_in_openstacks_shape(tree: Tree, node: Node) -> None:
         "description": "a web server",
         "security_groups": [{"name": "web"}],
     }
-    add_keypair(node, "member")
     made = node.client("member").post("/servers", a_body(config_drive=True, **kept)).json["server"]
     tree.settle()
     server = node.client("member").get(f"/servers/{made['id']}").json["server"]

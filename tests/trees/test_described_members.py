@@ -151,8 +151,7 @@ def catalog(tour: Tour) -> None:
     tour.get("/image/v2/images?limit=1", f"/image/v2/images/{image}", "/image/", "/image/v2")
 
     call("POST", "/os-keypairs", {"keypair": {"name": "made"}}, minor=1)
-    for user in ("admin", "member"):
-        call("POST", "/os-keypairs", {"keypair": {"name": "k", "public_key": KEY}}, user)
+    call("POST", "/os-keypairs", {"keypair": {"name": "k", "public_key": KEY}})
     tour.get("/os-keypairs?limit=1", "/os-keypairs/k")
     for policy in ("anti-affinity", "soft-affinity"):
         group = call("POST", "/os-server-groups", {"server_group": {"name": "g", "policy": policy}})

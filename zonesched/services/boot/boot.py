@@ -17,7 +17,7 @@ from zonesched.model.request_spec import (
     ServerGroup,
 )
 from zonesched.model.views import Accepted
-from zonesched.services.catalog import flavors, images, keypairs, server_groups
+from zonesched.services.catalog import flavors, images, server_groups
 from zonesched.services.select import select
 from zonesched.services.state import stored_secrets
 from zonesched.services.state.boot_queue import NewBoot
@@ -81,8 +81,6 @@ def spec_of(zone: Zone, caller: Caller, form: BootForm) -> RequestSpec:
     flavor = flavors.resolve(zone.store, form.flavor_ref, flavors.viewer_of(caller))
     image = images.resolve(zone.store, form.image_ref)
     images.check_fits(image, flavor)
-    key_name = form.passthrough.get("key_name", "")
-    keypairs.check_known(zone.store, caller.user_id, key_name, "server.key_name")
     group = _group_of(zone.store, caller, form)
     together = isinstance(group, ServerGroup) and group.policy is GroupPolicy.AFFINITY
     spec = RequestSpec(

@@ -36,13 +36,6 @@ def show(store: Store, user_id: str, name: str) -> Keypair:
     return found
 
 
-def check_known(store: Store, user_id: str, name: str, field: str) -> None:
-    """Raise BadRequest for a name that no key pair of the user has; `field` is the member that names it."""
-    if name and store.read(lambda tx: rows.read_one(tx, user_id, name)) is None:
-        message = f"{field}: the user has no key pair {name!r}."
-        raise BadRequest(message, code="keypair_unknown", field=field)
-
-
 def add(store: Store, clock: Clock, user_id: str, name: str, public_key: str) -> Keypair:
     """Add the public half of a key pair.
 

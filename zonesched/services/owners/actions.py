@@ -67,8 +67,8 @@ class _Taken:
 def act(zone: Zone, caller: Caller, uuid: str, asked: AskedAction) -> None:
     """Take an action on one instance.
 
-    Raises NotFound, Forbidden, BadRequest for what a rebuild names, and Conflict with a stable code where it
-    is illegal now.
+    Raises NotFound, Forbidden, BadRequest for a rebuild's image, and Conflict with a stable code where it is
+    illegal now.
     """
     scope = scope_of(zone.uuid, caller, all_tenants=True)
     zone.store.read(lambda tx: _living(tx, scope, uuid))
@@ -89,7 +89,7 @@ def act_on_boot(
 ) -> tuple[int, list[RefusedAction]]:
     """Take an action on all instances of a boot that are not deleted.
 
-    Returns how many took it, and the refusals. Raises NotFound, and BadRequest for what a rebuild names.
+    Returns how many took it, and the refusals. Raises NotFound, and BadRequest for a rebuild's image.
     """
     scope = scope_of(zone.uuid, caller, all_tenants=True)
 
@@ -135,7 +135,7 @@ def _living(tx: Transaction, scope: server_list.Scope, uuid: str) -> list[Instan
 def _prepared(zone: Zone, caller: Caller, uuids: Sequence[str], asked: AskedAction) -> Asked:
     match asked:
         case RebuildServer():
-            return rebuilds.prepare(zone, caller, uuids, asked)
+            return rebuilds.prepare(zone, uuids, asked)
         case ResizeServer():
             return resizes.prepare(zone, caller, uuids, asked)
         case _:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from zonesched.model.caller import Caller
 from zonesched.model.catalog import CatalogImage
 from zonesched.model.desired_state import NEW
 from zonesched.model.instance_action import RebuildServer
 from zonesched.model.present_request import as_now
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.server_hostname import with_hostname_kept
-from zonesched.services.catalog import images, keypairs
+from zonesched.services.catalog import images
 from zonesched.services.life import image_fit
 from zonesched.services.life.image_fit import ImageFit
 from zonesched.services.life.instance_requests import requests_of
@@ -23,7 +22,7 @@ from zonesched.store.instance_states import StoredState
 from zonesched.store.instances import Instance
 from zonesched.store.store import Transaction
 
-FIELD, KEY_FIELD = "rebuild.imageRef", "rebuild.key_name"
+FIELD = "rebuild.imageRef"
 
 
 @dataclass(frozen=True)
@@ -41,10 +40,9 @@ class Rebuild:
         images.check_fits(self.image, as_now(self.specs[uuid], state).flavor, FIELD)
 
 
-def prepare(zone: Zone, caller: Caller, uuids: Sequence[str], asked: RebuildServer) -> Rebuild:
-    """Look up image and key pair of a rebuild, and ask the hosts of these instances. Raises BadRequest."""
+def prepare(zone: Zone, uuids: Sequence[str], asked: RebuildServer) -> Rebuild:
+    """Look up the image, and ask the hosts of these instances. Raises BadRequest."""
     image = images.resolve(zone.store, asked.image_ref, FIELD)
-    keypairs.check_known(zone.store, caller.user_id, asked.passthrough.get("key_name") or "", KEY_FIELD)
     specs = zone.store.read(lambda tx: requests_of(tx, uuids))
     for spec in specs.values():
         zone.schedulers.default.check(replace(spec, image=image.image))
