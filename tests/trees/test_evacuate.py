@@ -9,6 +9,7 @@ import pytest
 
 from tests.builders.boots import FLAVOR, settle_until_killed
 from tests.builders.crashes import Seams
+from tests.builders.one_zone import sql
 from tests.builders.played_agent import PlayedAgent
 from tests.builders.scenes import built_once
 from tests.builders.tree import Answer, Node, Tree, a_host
@@ -137,6 +138,25 @@ def test_servers_run_anew_elsewhere_and_the_old_place_waits_for_its_agent(tmp_pa
     assert zone.results() == [("evacuate", "done", "")]
     assert (zone.used("h1"), zone.used("h2")) == (0, 2)
     assert audit.run(zone.node.zone) == []
+
+
+def test_builds_that_failed_at_its_first_boot_do_not_count_against_its_new_place(tmp_path: Path) -> None:
+    # given a server that took all builds but one to come to its host, long ago
+    zone = Zone(tmp_path)
+    zone.tree.register("leaf", [a_host(name, vcpus=2) for name in ("h1", "h2", "h3")])
+    attempts = zone.node.zone.conf.max_attempts
+    sql(zone.node.zone, "UPDATE instances SET failed_builds = :failed", failed=attempts - 1)
+    zone.force_down()
+
+    # when the first build at a new place fails
+    zone.evacuate()
+    zone.tree.settle()
+    (line,) = zone.agent.work()
+    zone.agent.report([{"uuid": zone.uuid, "attempt": line["attempt"], "state": "error", "reason": "broken"}])
+    zone.settle()
+
+    assert (zone.status(), {line["host"], zone.host()}) == ("ACTIVE", {"h2", "h3"})
+    assert zone.results() == [("evacuate", "done", "")]
 
 
 def test_a_repeat_evacuates_nothing_more(tmp_path: Path) -> None:

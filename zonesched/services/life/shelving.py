@@ -56,10 +56,15 @@ def _offloaded(state: InstanceState) -> Observed:
 
 
 def place_again(tx: Transaction, change: int, unshelved: Sequence[Instance], now: float) -> None:
-    """Hand offloaded instances, whose next desired state is stored, to the workers of their boots."""
+    """Hand offloaded instances, whose next desired state is stored, to the workers of their boots.
+
+    Builds that failed at earlier places do not count.
+    """
     if not unshelved:
         return
-    instances.begin_unshelve(tx, change, [instance.uuid for instance in unshelved], now)
+    uuids = [instance.uuid for instance in unshelved]
+    instances.forget_failed_builds(tx, uuids)
+    instances.begin_unshelve(tx, change, uuids, now)
     for caller_id, reservation_id in sorted({(one.caller_id, one.reservation_id) for one in unshelved}):
         reservations.place_again(tx, caller_id, reservation_id)
 

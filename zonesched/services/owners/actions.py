@@ -219,7 +219,6 @@ def _take(zone: Zone, tx: Transaction, caller: Caller, rows: Sequence[Instance],
             change = identity.next_change(tx)
             want(tx, wanted, before, change, now)
             if asked is Action.UNSHELVE:
-                instances.forget_failed_builds(tx, uuids)
                 place_again(tx, change, [w.instance for w in wanted], now)
         case MigrateServer(host):
             change = identity.next_change(tx)
