@@ -385,6 +385,30 @@ def test_a_new_agent_that_is_silent_gives_it_back_at_once_only_if_it_cannot_have
     nothing_is_wrong(tree)
 
 
+def test_what_arrived_while_the_zone_was_away_for_longer_stays_at_its_new_place(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
+) -> None:
+    # given a server that its old agent has left, and that its new one has fetched
+    uuid = on_h1(tree, old)
+    act(node, uuid, MIGRATE)
+    tree.settle(1)
+    old.converge()
+    new.work()
+
+    # when the zone is back, and works before that agent has called again
+    tree.clock.advance(OVERDUE_S)
+    tree.restart("leaf")
+    tree.settle()
+    node = new.node = old.node = tree.nodes["leaf"]
+    new.converge()
+    old.converge()
+
+    # then
+    assert last(node, uuid) == ("migrate", "done", "")
+    assert (shown(node, uuid), old.running, new.running) == (("ACTIVE", None, "h2"), set(), {(uuid, 2)})
+    nothing_is_wrong(tree)
+
+
 def test_a_new_host_that_is_removed_gives_it_back(
     tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
 ) -> None:

@@ -142,6 +142,12 @@ def _is_present(tx: Transaction, move: Move) -> bool:
     return stored is not None and (stored.id, stored.steps) == (move.id, move.steps)
 
 
+def _has_just_started(zone: Zone) -> bool:
+    """Tell whether agents may not have called again since the start, and told what they have built."""
+    silent_s = min(zone.conf.service_down_time, zone.conf.instance_build_timeout)
+    return bool(zone.clock.monotonic() - zone.opened_at < silent_s)
+
+
 def _end_overdue(zone: Zone, move: Move, tx: Transaction) -> None:
     """Go on without a report: none came in time, or a host was removed."""
     locks.instances(tx, [move.uuid])
@@ -151,6 +157,9 @@ def _end_overdue(zone: Zone, move: Move, tx: Transaction) -> None:
     match move.state:
         case MoveState.LEAVING:
             moving.fail(tx, change, move, "move_not_left_in_time", now)
+        case MoveState.ARRIVING if _has_just_started(zone):
+            # It may run there, and its agent gets time to say so.
+            moves.step(tx, move, next_step_at=now + moving.LOOK_AGAIN_S)
         case MoveState.ARRIVING:
             moving.turn_back(tx, change, move, "move_timeout", now)
         case MoveState.VERIFYING:
