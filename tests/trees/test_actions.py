@@ -290,9 +290,9 @@ def test_a_body_that_is_no_action_is_refused(
 
 
 def test_a_value_of_an_action_without_members_is_refused_in_words_of_json(node: Node) -> None:
-    reply = act(node, "any", {"unshelve": {"availability_zone": "az1"}})
+    reply = act(node, "any", {"shelve": {"availability_zone": "az1"}})
 
-    assert reply.json["badRequest"]["message"] == "unshelve: must be null"
+    assert reply.json["badRequest"]["message"] == "shelve: must be null"
 
 
 def test_what_is_not_there_or_another_projects_is_not_found(

@@ -234,6 +234,21 @@ def test_a_host_whose_builds_failed_long_ago_takes_an_unshelved_server(scene: Sc
     assert scene.states(uuid)[0] == "ACTIVE"
 
 
+def test_a_place_to_unshelve_to_is_overlooked_in_versions_that_do_not_know_it(scene: Scene) -> None:
+    """As Terraform asks, which names the server's availability zone and no version."""
+    uuid = scene.shelved()
+    body = {"unshelve": {"availability_zone": "elsewhere"}}
+    path, version = f"/servers/{uuid}/action", "OpenStack-API-Version"
+
+    known = scene.member.call("POST", path, body, headers={version: "compute 2.77"})
+    unknown = scene.member.call("POST", path, body, headers={version: "compute 2.76"})
+    scene.settle()
+
+    assert (known.status, known.json["badRequest"]["field"]) == (400, "unshelve")
+    assert unknown.status == 202
+    assert scene.states(uuid)[0] == "ACTIVE"
+
+
 def test_which_actions_an_offloaded_server_takes(scene: Scene) -> None:
     (uuid,) = scene.boot()
     not_yet = scene.act(uuid, UNSHELVE)

@@ -21,8 +21,8 @@ from zonesched.services.owners import action_history, actions, consoles, servers
 from zonesched.services.parent import desired
 from zonesched.services.select.faults import MESSAGES as FAULTS
 
-PAGED, WITH_HOSTS = 58, 62
-"""Microversions: with a link to the next page, and with the hosts of events."""
+PAGED, WITH_HOSTS, WITH_PLACE = 58, 62, 77
+"""Microversions: with a link to the next page, with the hosts of events, and with a place to unshelve to."""
 
 LATE_RETRY_S = 2
 """Retry-After where an agent does not bring a console in time."""
@@ -30,7 +30,7 @@ LATE_RETRY_S = 2
 
 def act(call: Call) -> Answer:
     """Take an action on an instance, wherever in the tree it is; answers before it is done."""
-    uuid, asked = call.args["id"], call.body.to_action()
+    uuid, asked = call.args["id"], _asked(call)
     if isinstance(asked, DeleteServer):
         servers.delete(call.zone, call.caller, uuid)
         return accepted(None)
@@ -46,6 +46,14 @@ def act(call: Call) -> Answer:
     view = servers.show(call.zone, call.caller, uuid)
     body = {"server": shown_json(view, call.links, call.version)}
     return accepted(body, Location=call.links.of("servers", uuid)[0]["href"])
+
+
+def _asked(call: Call) -> Any:
+    """Return the action asked for. Raises BadRequest for a place to unshelve to, which no zone takes."""
+    if call.body.unshelve is not None and call.version.has(WITH_PLACE):
+        message = "unshelve: takes no availability_zone and no host: the zones choose among all places."
+        raise BadRequest(message, field="unshelve")
+    return call.body.to_action()
 
 
 def console(call: Call) -> Answer:
@@ -73,7 +81,7 @@ def _output(found: ConsoleAnswer) -> str:
 
 def act_on_boot(call: Call) -> Answer:
     """Take an action on all instances of a boot."""
-    asked = call.body.to_action()
+    asked = _asked(call)
     if isinstance(asked, DeleteServer):
         raise BadRequest("forceDelete: deletes one server, and not all of a boot.", field="forceDelete")
     if isinstance(asked, EvacuateServer):

@@ -119,8 +119,15 @@ def _nothing(value: object) -> object:
     return None if value == {} else value
 
 
+class Unshelve(Schema):
+    """The place that OpenStack Nova takes from 2.77 and 2.91 on; before, it does not look at it."""
+
+    availability_zone: Text | None = None
+    host: Text | None = None
+
+
 Nothing = Annotated[None, BeforeValidator(_nothing)]
-_MAY_BE_NULL = {"lock", "rescue", "migrate"}
+_MAY_BE_NULL = {"unshelve", "lock", "rescue", "migrate"}
 
 
 class ActionBody(UnsupportedActions):
@@ -136,7 +143,7 @@ class ActionBody(UnsupportedActions):
     resume: Nothing = None
     reboot: Reboot | None = None
     shelve: Nothing = None
-    unshelve: Nothing = None
+    unshelve: Annotated[Unshelve | None, BeforeValidator(_nothing)] = None
     lock: Lock | None = None
     unlock: Nothing = None
     rebuild: Rebuild | None = None
