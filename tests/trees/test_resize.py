@@ -71,6 +71,26 @@ def resized(
     assert shown(node, uuid)[0] == "VERIFY_RESIZE"
 
 
+@pytest.mark.parametrize(("more", "shown_as"), [({"OS-DCF:diskConfig": "AUTO"}, "AUTO"), ({}, "MANUAL")])
+def test_a_resize_may_name_the_disk_configuration(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent, more: dict[str, str], shown_as: str
+) -> None:
+    """As Horizon's form for a resize does, and with the id of a flavor as a number as fog does."""
+    seven = {"flavor": {**LARGE["flavor"], "id": "7", "name": "seven"}}
+    assert node.client().post("/flavors", seven).status == 200
+    uuid = on_h1(tree, old)
+
+    reply = act(node, uuid, {"resize": {"flavorRef": 7, **more}}, user="member")
+    tree.settle(1)
+    for agent in (old, new, old, new):
+        agent.converge()
+
+    server = node.client().get(f"/servers/{uuid}").json["server"]
+    assert reply.status == 202, reply.body
+    assert (server["status"], server["flavor"]["original_name"]) == ("VERIFY_RESIZE", "seven")
+    assert server["OS-DCF:diskConfig"] == shown_as
+
+
 def test_a_server_is_resized_step_by_step_and_both_places_are_claimed_until_it_is_confirmed(
     tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
 ) -> None:
@@ -235,7 +255,9 @@ def last_result(node: Node, uuid: str, number: int) -> tuple[str, str]:
         ({"resize": {"flavorRef": "small"}}, (400, "flavor_unchanged")),
         ({"resize": {"flavorRef": "none"}}, (400, "flavor_unknown")),
         ({"resize": {"flavorRef": "secret"}}, (400, "flavor_unknown")),
-        ({"resize": {"flavorRef": 7}}, (400, "wrong_type")),
+        ({"resize": {"flavorRef": 7}}, (400, "flavor_unknown")),
+        ({"resize": {"flavorRef": True}}, (400, "wrong_type")),
+        ({"resize": {"flavorRef": "large", "OS-DCF:diskConfig": "SOME"}}, (400, "invalid_value")),
         ({"resize": {"flavorRef": ""}}, (400, "invalid_value")),
         ({"resize": {}}, (400, "missing_field")),
         ({"resize": None}, (400, "invalid_value")),

@@ -64,9 +64,10 @@ class RebuildServer:
 
 @dataclass(frozen=True)
 class ResizeServer:
-    """Give an instance another flavor, named by id, name or link."""
+    """Give an instance another flavor, named by id, name or link; a `disk_config` of "" stays."""
 
     flavor_ref: str
+    disk_config: str = ""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from zonesched.api.schemas.body_limit import WITH_MAP, BodyLimit
 from zonesched.api.schemas.fields import (
     LONGEST_PAGE,
+    FlavorRef,
     LenientQuery,
     Name,
     PageLimit,
@@ -19,7 +20,7 @@ from zonesched.api.schemas.fields import (
     refusal,
 )
 from zonesched.api.schemas.moments import Moment, epoch_s
-from zonesched.api.schemas.server_details import ServerSettings
+from zonesched.api.schemas.server_details import DiskConfig, ServerSettings
 from zonesched.api.schemas.server_internals import ConsoleOutput
 from zonesched.api.schemas.servers import UserData
 from zonesched.api.schemas.services import Evacuation
@@ -93,7 +94,8 @@ _KEPT = {"metadata", "description", "key_name", "user_data"}
 
 
 class Resize(Schema):
-    flavor_ref: Name = Field(alias="flavorRef")
+    flavor_ref: FlavorRef = Field(alias="flavorRef")
+    disk_config: DiskConfig | None = Field(default=None, alias="OS-DCF:diskConfig")
 
 
 class Migrate(Schema):
@@ -184,7 +186,7 @@ class ActionBody(UnsupportedActions):
             case "rebuild" if self.rebuild is not None:
                 return self.rebuild.to_action()
             case "resize" if self.resize is not None:
-                return ResizeServer(self.resize.flavor_ref)
+                return ResizeServer(self.resize.flavor_ref, self.resize.disk_config or "")
             case "migrate":
                 return MigrateServer((self.migrate.host or "") if self.migrate is not None else "")
             case "reboot":

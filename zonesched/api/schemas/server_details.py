@@ -50,6 +50,9 @@ Certificates = Annotated[list[Name], Field(min_length=1, max_length=50)]
 Personality = Annotated[list[PersonalityFile], Field(max_length=64)]
 
 
+DiskConfig = Literal["AUTO", "MANUAL"]
+
+
 class ServerSettings(Schema):
     """Members of a server that no host reads, in the bodies that make, change and rebuild one.
 
@@ -58,7 +61,7 @@ class ServerSettings(Schema):
 
     access_ipv4: Ipv4 = Field(default="", alias="accessIPv4")
     access_ipv6: Ipv6 = Field(default="", alias="accessIPv6")
-    disk_config: Literal["AUTO", "MANUAL"] = Field(default="MANUAL", alias="OS-DCF:diskConfig")
+    disk_config: DiskConfig = Field(default="MANUAL", alias="OS-DCF:diskConfig")
     hostname: Annotated[str, Field(max_length=255, pattern=HOSTNAME)] = ""
     trusted_image_certificates: Certificates | None = None
     personality: Personality = Field(default_factory=list)

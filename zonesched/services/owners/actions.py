@@ -230,7 +230,11 @@ def _take(zone: Zone, tx: Transaction, caller: Caller, rows: Sequence[Instance],
             _rebuild(zone, tx, wanted, asked, now)
         case Resize() | Action.CONFIRM_RESIZE | Action.REVERT_RESIZE:
             known = {s.instance.uuid: s.stored for s in accepted if s.stored is not None}
-            resizing.carry_on(zone, tx, identity.next_change(tx), wanted, known, now)
+            change = identity.next_change(tx)
+            if isinstance(asked, Resize):
+                for resized in wanted:
+                    resizes.change_details(tx, change, resized.instance, asked.asked, now)
+            resizing.carry_on(zone, tx, change, wanted, known, now)
     return _Taken(len(accepted), [w.place for w in wanted], refused)
 
 

@@ -15,7 +15,10 @@ from zonesched.model.request_spec import Flavor, RequestSpec
 from zonesched.services.catalog import flavors
 from zonesched.services.life.instance_requests import requests_of
 from zonesched.services.zone import Zone
+from zonesched.store import instances
 from zonesched.store.instance_states import StoredState
+from zonesched.store.instances import Instance
+from zonesched.store.store import Transaction
 
 FIELD = "resize.flavorRef"
 
@@ -24,6 +27,7 @@ FIELD = "resize.flavorRef"
 class Resize:
     """A resize whose flavor was looked up. `specs`: the requests of the instances, by uuid."""
 
+    asked: ResizeServer
     flavor: Flavor
     specs: Mapping[str, RequestSpec]
 
@@ -40,4 +44,11 @@ def prepare(zone: Zone, caller: Caller, uuids: Sequence[str], asked: ResizeServe
     specs = zone.store.read(partial(requests_of, uuids=uuids))
     for spec in specs.values():
         zone.schedulers.default.check(replace(spec, flavor=flavor))
-    return Resize(flavor, specs)
+    return Resize(asked, flavor, specs)
+
+
+def change_details(tx: Transaction, change: int, resized: Instance, asked: ResizeServer, now: float) -> None:
+    """Change what the owner of an instance keeps with it, as the resize says."""
+    if asked.disk_config:
+        kept = {**resized.passthrough, "disk_config": asked.disk_config}
+        instances.set_details(tx, change, resized.uuid, resized.name, kept, now)
