@@ -34,6 +34,7 @@ from zonesched.services.hosts import hosts
 from zonesched.services.owners import actions, servers
 from zonesched.services.zone import Zone
 from zonesched.store import instances
+from zonesched.store.store import StoreError
 
 USER = Caller("user-1", "alice", Role.MEMBER, "project-1")
 STOPPED, RUNNING = Power.STOPPED, Power.RUNNING
@@ -61,7 +62,7 @@ class Scene:
             store=open_store(url),
             broker=broker or FakeBroker(self.exchange),
         )
-        add_hosts(self.zone, a_form("h1"))
+        [self.host_id] = add_hosts(self.zone, a_form("h1"))
         flavors.create(self.zone.store, CatalogFlavor(Flavor("f1", "small", 1, 512, 0)))
         images.create(self.zone.store, CatalogImage(Image("i1", "plain", {})))
 
@@ -229,6 +230,26 @@ def test_without_its_broker_events_are_dropped_and_counted(scene: Scene) -> None
 
     assert (away, scene.types()) == ([], [])
     assert scene.zone.notifications.dropped - before == 3
+
+
+@pytest.mark.parametrize("unread", ["hosts", "instances"])
+def test_events_wait_for_a_database_that_is_away_for_a_while(scene: Scene, unread: str) -> None:
+    uuids = scene.boot(2)
+    scene.types()
+    for uuid in uuids:
+        scene.report(uuid)
+    scene.zone.notifications.agents([scene.host_id])
+    scene.zone.notifications.boots()
+    scene.exchange.sent.clear()
+
+    scene.zone.store.write(lambda tx: tx.exec_driver_sql(f"ALTER TABLE {unread} RENAME TO gone"))
+    with pytest.raises(StoreError):
+        scene.zone.notifications.send()
+    # What empties the database after the test needs all its tables.
+    scene.zone.store.write(lambda tx: tx.exec_driver_sql(f"ALTER TABLE gone RENAME TO {unread}"))
+
+    assert scene.types() == ["instance.create.end"] * 2
+    assert sorted(one.kind.value for one in scene.exchange.sent) == ["boots", "work"]
 
 
 def test_a_boot_makes_the_same_statements_with_and_without_a_broker(tmp_path: Path) -> None:

@@ -121,6 +121,14 @@ class TestOutbox:
         outbox.put([9])
         assert outbox.take() == (9,)
 
+    def test_what_is_put_back_comes_before_what_came_since(self) -> None:
+        outbox: Outbox[int] = Outbox(max_items=3)
+        outbox.put([3, 1])
+        taken = outbox.take()
+        outbox.put([1, 2, 4])
+        outbox.put_back(taken)
+        assert (outbox.take(), outbox.dropped) == ((3, 1, 2), 1)
+
 
 class TestTelling:
     def test_the_claim_of_a_batch_is_told_to_its_agent_once(self, zone: Zone, exchange: Exchange) -> None:

@@ -27,13 +27,22 @@ class Outbox(Generic[T]):
     def put(self, items: Iterable[T]) -> None:
         """Add items; one that waits already stays where it is."""
         with self._lock:
-            for item in items:
-                if item in self._waiting:
-                    continue
-                if len(self._waiting) < self._max_items:
-                    self._waiting[item] = None
-                else:
-                    self.dropped += 1
+            self._put(items)
+
+    def put_back(self, items: Iterable[T]) -> None:
+        """Add items that were taken and not sent, before all that have come since."""
+        with self._lock:
+            since, self._waiting = self._waiting, dict.fromkeys(items)
+            self._put(since)
+
+    def _put(self, items: Iterable[T]) -> None:
+        for item in items:
+            if item in self._waiting:
+                continue
+            if len(self._waiting) < self._max_items:
+                self._waiting[item] = None
+            else:
+                self.dropped += 1
 
     def take(self) -> tuple[T, ...]:
         """Remove and return all items, in the order in which they came."""

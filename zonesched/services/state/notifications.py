@@ -26,7 +26,7 @@ from zonesched.broker.outbox import Outbox
 from zonesched.seams import Loop
 from zonesched.services.state.instance_events import InstanceNote, Publisher, events_of
 from zonesched.store import claims, services
-from zonesched.store.store import Store, Transaction
+from zonesched.store.store import Store, StoreError, Transaction
 
 log = logging.getLogger(__name__)
 
@@ -120,6 +120,11 @@ class Notifications:
                 log.warning("the message broker is unavailable, processes and agents poll: %s", error)
             self._failures += 1
             return UNAVAILABLE_PAUSES_S[min(self._failures, len(UNAVAILABLE_PAUSES_S)) - 1]
+        except StoreError:
+            # The database is away for a while: they are sent once it is back.
+            self._outbox.put_back(waiting if left > len(notes) else ())
+            self._notes.put_back(notes[-left:] if left else ())
+            raise
         if sent and self._failures:
             log.warning("the message broker is available again")
             self._failures = 0
