@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -104,6 +106,24 @@ def test_connections_that_the_server_has_ended_are_replaced(store: Store, path: 
     idle_connections(store)
     databases().end_connections(path)
     assert getattr(store, use)(_IDS.all) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "idle_s", "unanswered_ms"), [("", 10, 25_000), ("keepalives_idle=77", 77, 25_000)]
+)
+def test_a_server_that_is_gone_without_a_word_is_noticed(
+    path: Path, query: str, idle_s: int, unanswered_ms: int
+) -> None:
+    store = Store.open(sa.make_url(a_database(path)).update_query_string(query).render_as_string(False))
+    with store.engine.connect() as tx, socket.socket(fileno=os.dup(tx.connection.fileno())) as known:
+        if known.family == socket.AF_UNIX:
+            pytest.skip("the server is on this machine alone")
+        found = [
+            known.getsockopt(socket.IPPROTO_TCP, option)
+            for option in (socket.TCP_KEEPIDLE, socket.TCP_USER_TIMEOUT)
+        ]
+    store.close()
+    assert found == [idle_s, unanswered_ms]
 
 
 def set_read_only(path: Path, *, to: bool) -> None:

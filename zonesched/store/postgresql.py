@@ -14,6 +14,18 @@ from typing import Any, Self
 
 import psycopg
 
+NOTICED = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 25_000,
+}
+"""libpq's parameters by which a machine that is gone without a word is noticed within 25 seconds.
+
+Its own defaults take more than two hours, for which a statement waits. A slow statement is not cut off.
+"""
+
 
 class PipelinedCursor(psycopg.Cursor[Any]):
     """Cursor of a `PipelinedConnection`; `execute` and `executemany` wait, `send` does not."""
@@ -90,5 +102,8 @@ class PipelinedConnection(psycopg.Connection[Any]):
 
 
 def connect(*args: Any, **parameters: Any) -> PipelinedConnection:
-    """Open a connection on which `BEGIN` begins transactions, and nothing else does."""
-    return PipelinedConnection.connect(*args, autocommit=True, **parameters)
+    """Open a connection on which `BEGIN` begins transactions, and nothing else does.
+
+    `parameters` that the URL has go before those of NOTICED.
+    """
+    return PipelinedConnection.connect(*args, autocommit=True, **{**NOTICED, **parameters})
