@@ -39,7 +39,7 @@ from tests.interleaving.server import private_server
 @click.command(help=__doc__)
 @click.option("--matching", default="", help="Those alone with one of these texts: a|b.")
 @click.option("--pairs", type=click.IntRange(min=1), default=30, show_default=True, help="Pairs for each.")
-@click.option("--schedules", type=click.IntRange(min=1), default=24, show_default=True, help="Of a pair.")
+@click.option("--schedules", type=click.IntRange(min=3), default=24, show_default=True, help="Of a pair.")
 def main(matching: str, pairs: int, schedules: int) -> None:
     if not os.environ.get(SERVER):
         with private_server() as url:

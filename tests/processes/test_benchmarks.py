@@ -171,6 +171,15 @@ def test_a_scrape_is_measured(tmp_path: Path) -> None:
     assert line["bytes"] > 1000
 
 
+# -- interleaving ------------------------------------------------------------------------------------------
+
+
+def test_fewer_schedules_than_are_dealt_out_are_refused() -> None:
+    done = run("interleave_removals.py", "--schedules", "2")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--schedules" in done.stderr
+
+
 # -- sealing -----------------------------------------------------------------------------------------------
 
 
