@@ -49,7 +49,7 @@ class Route:
 
     `answer` says for readers what the call answers; `openapi_answers` has its form. `other_answers` has what
     else it answers, with the status, but for a fault in the API's form. `without_rows` makes the answer to
-    everybody while the zone's rows cannot be read, and so nobody can be authenticated.
+    whatever credentials come while the zone's rows cannot be read, and so nobody can be authenticated.
     """
 
     method: str
