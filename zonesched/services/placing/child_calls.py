@@ -189,7 +189,7 @@ def send_deletes(zone: Zone, releasing: Sequence[Placement]) -> None:
     for start in range(0, len(releasing), DELETES_AT_ONCE):
         if start and zone.clock.monotonic() >= ends_at:
             return
-        if not _send_atome_deletes(zone, releasing[start : start + DELETES_AT_ONCE]):
+        if not _send_some_deletes(zone, releasing[start : start + DELETES_AT_ONCE]):
             # A child that is not there is not called for each of them.
             rest = releasing[start + DELETES_AT_ONCE :]
             if rest:
@@ -197,7 +197,7 @@ def send_deletes(zone: Zone, releasing: Sequence[Placement]) -> None:
             return
 
 
-def _send_atome_deletes(zone: Zone, releasing: Sequence[Placement]) -> bool:
+def _send_some_deletes(zone: Zone, releasing: Sequence[Placement]) -> bool:
     """Call children to delete these; false if one of them was neither deleted nor refused."""
     # An answer that comes when the time of the call is over is lost, and those before it as well.
     last_at = zone.clock.monotonic() + zone.conf.build_timeout / 2
