@@ -162,7 +162,7 @@ def test_an_action_that_is_refused_below_fails_and_changes_nothing(
     agent.converge()
 
     (line,) = agent.work()
-    assert (line["desired"]["generation"], line["desired"]["power"]) == (1, "suspended")
+    assert (line["desired"]["generation"], line["desired"]["power"]) == (1, "running")
     assert line["observed"] == {"generation": 1, "power": "running", "rebuilds": 0}
     assert states(node, uuid) == ("ACTIVE", "active", None, 1)
     assert results(node, uuid)[-1] == ("suspend", "error", "suspend_unsupported")

@@ -313,6 +313,24 @@ def test_a_zone_that_passes_no_calls_on_says_so(tmp_path: Path, name: str) -> No
         assert scene.results(uuid) == [("stop", "error", "zone_routing_disabled")]
 
 
+def test_a_call_about_what_was_refused_meanwhile_is_a_repeat(tmp_path: Path) -> None:
+    scene = a_scene(tmp_path)
+    uuid = scene.in_zone("leaf-a")
+    scene.agents["leaf-a"].refuses["paused"] = "driver_failed"
+    scene.tree.network.fault(scene.tree.nodes["leaf-a"].url, LostReply(times=1, path="desired"))
+
+    scene.act(uuid, PAUSE)
+    for name in ("root", "region"):
+        scene.tree.step(name)
+    scene.agents["leaf-a"].converge()
+    scene.go_on()
+
+    assert scene.results(uuid) == [("pause", "error", "driver_failed")]
+    for name in scene.tree.nodes:
+        found = ask(tmp_path / f"{name}.sqlite", "SELECT generation, power FROM instance_states")
+        assert found == ([(1, "running")] if name != "leaf-b" else [])
+
+
 def test_a_reason_of_an_agents_own_stays_in_its_zone(tmp_path: Path) -> None:
     scene = a_scene(tmp_path)
     uuid = scene.in_zone("leaf-a")

@@ -10,7 +10,7 @@ import pytest
 from tests.builders.boots import FLAVOR, settle_until_killed
 from tests.builders.crashes import Seams
 from tests.builders.one_zone import sql
-from tests.builders.played_agent import PlayedAgent
+from tests.builders.played_agent import PlayedAgent, a_report
 from tests.builders.scenes import built_once
 from tests.builders.tree import Answer, Node, Tree, a_host
 from tests.trees.test_actions_in_tree import Scene, a_scene
@@ -172,6 +172,28 @@ def test_a_stopped_server_stays_stopped(tmp_path: Path) -> None:
     zone = Zone(tmp_path)
     zone.member.post(f"/servers/{zone.uuid}/action", {"os-stop": None})
     zone.settle()
+    zone.force_down()
+
+    zone.evacuate()
+    zone.settle()
+
+    assert (zone.status(), zone.host()) == ("SHUTOFF", "h2")
+
+
+@pytest.mark.parametrize("is_refused", [True, False])
+def test_a_server_that_ended_by_itself_or_refused_to_start_is_not_started(
+    tmp_path: Path, is_refused: bool
+) -> None:
+    zone = Zone(tmp_path)
+    (line,) = zone.agent.work()
+    zone.agent.report([a_report(line, 0, "stopped", "process_ended")])
+    zone.agent.power[zone.uuid] = "stopped"
+    if is_refused:
+        zone.agent.refuses["running"] = "driver_failed"
+        zone.member.post(f"/servers/{zone.uuid}/action", {"os-start": None})
+        zone.settle()
+        assert zone.results() == [("start", "error", "driver_failed")]
+        zone.agent.refuses.clear()
     zone.force_down()
 
     zone.evacuate()

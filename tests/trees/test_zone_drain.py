@@ -72,6 +72,54 @@ def test_a_disabled_child_gets_no_boots_and_an_enabled_one_does(tmp_path: Path) 
     assert len(there(scene)) > IN_REGION
 
 
+def test_a_server_whose_shelve_a_zone_below_refused_is_acted_on_and_drained_as_any_other(
+    tmp_path: Path,
+) -> None:
+    # given
+    scene = with_room(tmp_path)
+    uuid = scene.in_zone("leaf-a")
+    conf = scene.tree.nodes["region"].zone.conf
+    conf.set_override("enable_zone_routing", False)
+    scene.act(uuid, {"shelve": None})
+    scene.go_on()
+    conf.set_override("enable_zone_routing", True)
+    assert scene.results(uuid) == [("shelve", "error", "zone_routing_disabled")]
+    # when
+    scene.act(uuid, {"os-stop": None})
+    scene.go_on()
+    stopped = scene.results(uuid)[-1]
+    scene.act(uuid, {"os-start": None})
+    scene.go_on()
+    set_state(scene, "disabled")
+    drained = drain(scene).json["drain"]
+    scene.go_on(6)
+    # then
+    assert stopped == ("stop", "done", "")
+    assert uuid in drained["asked"]
+    assert there(scene) == []
+    assert scene.statuses() == {"ACTIVE": 12}
+
+
+def test_an_evacuation_does_not_complete_a_shelve_that_was_refused(tmp_path: Path) -> None:
+    # given
+    scene = with_room(tmp_path)
+    uuid = scene.in_zone("leaf-a")
+    conf = scene.tree.nodes["region"].zone.conf
+    conf.set_override("enable_zone_routing", False)
+    scene.act(uuid, {"shelve": None})
+    scene.go_on()
+    conf.set_override("enable_zone_routing", True)
+    # when
+    leaf = scene.tree.nodes["leaf-a"].client()
+    for host in leaf.get("/os-services?binary=nova-compute").json["services"]:
+        leaf.call("PUT", f"/os-services/{host['id']}", {"forced_down": True})
+        leaf.post(f"/os-services/{host['id']}/action", {"evacuate": {"fenced": True}})
+    scene.go_on(6)
+    # then
+    assert scene.results(uuid)[-1] == ("evacuate", "done", "")
+    assert scene.statuses() == {"ACTIVE": 12}
+
+
 def test_a_child_that_is_not_disabled_is_not_drained(tmp_path: Path) -> None:
     scene = with_room(tmp_path)
 

@@ -81,13 +81,13 @@ def by_form(told: Sequence[DesiredOf]) -> Sequence[Sequence[DesiredOf]]:
 def contradicts(known: InstanceState, desired: Desired) -> bool:
     """Tell whether what is known of a generation is another desired state than the one of a call.
 
-    A rebuild or resize that was refused is no longer desired here, so a repeat that asks for it is the same.
+    What was refused is no longer desired here, so a repeat that asks for it is the same.
     """
     stored, observed = known.desired, known.observed
     if stored.generation != desired.generation:
         return False
     if observed.generation == stored.generation and observed.reason:
-        return (stored.power, stored.reboots) != (desired.power, desired.reboots)
+        return stored.reboots != desired.reboots
     return _asked(stored) != _asked(desired)
 
 

@@ -109,7 +109,7 @@ class InstanceState:
     def observing(self, observed: Observed) -> InstanceState:
         """Return this state with a later observed state.
 
-        A rebuild or resize that was not done is no longer desired: a later action must not bring it about.
+        A power, rebuild or resize that was not done is no longer desired: nothing later must bring it about.
         """
         desired, resizes = self.desired, observed.resizes
         is_confirmed = resizes.confirmed > self.observed.resizes.confirmed
@@ -124,6 +124,8 @@ class InstanceState:
         if observed.generation == desired.generation:
             desired = replace(desired, rebuilds=observed.rebuilds, image=image, resizes=resizes)
             desired = replace(desired, flavor=desired.flavor if resizes.is_open else flavor)
+            if observed.reason and observed.power is not Power.OFFLOADED:
+                desired = replace(desired, power=observed.power)
             if not is_rebuilt and not observed.reason:
                 # A driver that knows no rebuilds has acted on the rest.
                 observed = replace(observed, reason="rebuild_unsupported")
