@@ -50,7 +50,10 @@ def test_a_quota_is_set_listed_and_reset(command: TreeCommand) -> None:
     assert command("quota", "reset", "p1") == 0
     assert command("quota", "list", "p1", "--json") == 0
     assert json.loads(command.out)["quota_set"]["instances"] == before
-    assert command("quota", "set", "p1", "--instances", "-1") == 2
+    assert command("quota", "set", "p1", "--instances", "-1") == 0
+    assert command("quota", "list", "p1", "--json") == 0
+    assert json.loads(command.out)["quota_set"]["instances"]["limit"] == -1
+    assert command("quota", "set", "p1", "--instances", "-2") == 2
 
 
 def test_limits_are_shown_without_openstacks_names(command: TreeCommand) -> None:

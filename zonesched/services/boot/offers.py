@@ -42,6 +42,8 @@ class Offers:
 
     def put_last(self, child_ids: Collection[str]) -> None:
         """Hand out the entries and bundles of these children after all others."""
+        if not child_ids:
+            return
 
         def is_last(entry: Entry) -> bool:
             return isinstance(entry.place, ChildBlob) and entry.place.child_id in child_ids
