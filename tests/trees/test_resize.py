@@ -75,7 +75,7 @@ def resized(
 def test_a_resize_may_name_the_disk_configuration(
     tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent, more: dict[str, str], shown_as: str
 ) -> None:
-    """As Horizon's form for a resize does, and with the id of a flavor as a number as fog does."""
+    """Resize as Horizon's form does, and with the id of a flavor as a number as fog does."""
     seven = {"flavor": {**LARGE["flavor"], "id": "7", "name": "seven"}}
     assert node.client().post("/flavors", seven).status == 200
     uuid = on_h1(tree, old)

@@ -235,7 +235,7 @@ def test_a_host_whose_builds_failed_long_ago_takes_an_unshelved_server(scene: Sc
 
 
 def test_a_place_to_unshelve_to_is_overlooked_in_versions_that_do_not_know_it(scene: Scene) -> None:
-    """As Terraform asks, which names the server's availability zone and no version."""
+    """Unshelve as Terraform does, which names the server's availability zone and no version."""
     uuid = scene.shelved()
     body = {"unshelve": {"availability_zone": "elsewhere"}}
     path, version = f"/servers/{uuid}/action", "OpenStack-API-Version"

@@ -1,4 +1,4 @@
-"""What a command is about: named items, or the instances of a boot, each acted on by itself."""
+"""The subjects of a command: named items, or the instances of a boot, each acted on by itself."""
 
 from __future__ import annotations
 

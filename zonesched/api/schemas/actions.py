@@ -109,7 +109,7 @@ def _not_shared(value: bool) -> bool:
 
 
 class ServerEvacuation(Evacuation):
-    """As for a host; clients of versions before 2.14 also say whether the disks are on shared storage."""
+    """The form for a host; in it, clients of versions before 2.14 also name shared storage."""
 
     on_shared_storage: Annotated[SpelledBool, AfterValidator(_not_shared)] = Field(
         default=False, alias="onSharedStorage"
