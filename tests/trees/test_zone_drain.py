@@ -72,17 +72,23 @@ def test_a_disabled_child_gets_no_boots_and_an_enabled_one_does(tmp_path: Path) 
     assert len(there(scene)) > IN_REGION
 
 
-def test_a_server_whose_shelve_a_zone_below_refused_is_acted_on_and_drained_as_any_other(
-    tmp_path: Path,
-) -> None:
-    # given
-    scene = with_room(tmp_path)
+def refused_to_shelve(scene: Scene) -> str:
+    """Shelve a server, which the region refuses; return its uuid."""
     uuid = scene.in_zone("leaf-a")
     conf = scene.tree.nodes["region"].zone.conf
     conf.set_override("enable_zone_routing", False)
     scene.act(uuid, {"shelve": None})
     scene.go_on()
     conf.set_override("enable_zone_routing", True)
+    return uuid
+
+
+def test_a_server_whose_shelve_a_zone_below_refused_is_acted_on_and_drained_as_any_other(
+    tmp_path: Path,
+) -> None:
+    # given
+    scene = with_room(tmp_path)
+    uuid = refused_to_shelve(scene)
     assert scene.results(uuid) == [("shelve", "error", "zone_routing_disabled")]
     # when
     scene.act(uuid, {"os-stop": None})
@@ -103,12 +109,7 @@ def test_a_server_whose_shelve_a_zone_below_refused_is_acted_on_and_drained_as_a
 def test_an_evacuation_does_not_complete_a_shelve_that_was_refused(tmp_path: Path) -> None:
     # given
     scene = with_room(tmp_path)
-    uuid = scene.in_zone("leaf-a")
-    conf = scene.tree.nodes["region"].zone.conf
-    conf.set_override("enable_zone_routing", False)
-    scene.act(uuid, {"shelve": None})
-    scene.go_on()
-    conf.set_override("enable_zone_routing", True)
+    uuid = refused_to_shelve(scene)
     # when
     leaf = scene.tree.nodes["leaf-a"].client()
     for host in leaf.get("/os-services?binary=nova-compute").json["services"]:
