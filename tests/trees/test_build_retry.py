@@ -23,6 +23,7 @@ from tests.builders.boots import (
 )
 from tests.builders.crashes import Killed, Seams, heal, inconsistencies
 from tests.builders.one_zone import sql
+from tests.builders.parent_calls import a_parent, a_spec, confirm, offered, send_choices
 from tests.builders.scenes import built_once
 from tests.builders.sealed_builds import RESERVATION, UUID, Stage
 from tests.builders.tree import Node, Tree, a_host
@@ -326,6 +327,31 @@ class TestAcrossZones:
         for name in ("leaf-a", "leaf-b", "region"):
             assert sql(tree.nodes[name].zone, "select uuid from instances where status = 'ERROR'") == []
         nothing_is_wrong(tree)
+
+
+def test_a_parents_instance_that_returns_has_the_builds_of_a_new_one(tmp_path: Path) -> None:
+    # given: one whose builds on all hosts have failed
+    tree = one_zone(tmp_path, "h1", "h2", "h3")
+    node = tree.nodes["root"]
+    parent, spec = a_parent(node, "parent"), a_spec(6)
+    assert send_choices(node, parent, spec, {1: offered(node, parent, spec)}).status == 202
+    confirm(node, parent, [1])
+    for _ in range(3):
+        agents_report(tree, failing_on("h1", "h2", "h3"))
+    assert built_on(tree) == {}
+
+    # when it is placed there again, and fails on the first host
+    tree.clock.advance(2 * node.zone.conf.retry_window)
+    tree.beat()
+    node.zone.hosts.expire()
+    assert send_choices(node, parent, spec, {1: offered(node, parent, spec)}, attempt=2).status == 202
+    confirm(node, parent, [1], attempt=2)
+    ((first,),) = built_on(tree).values()
+    agents_report(tree, failing_on(first))
+
+    # then
+    ((second,),) = built_on(tree).values()
+    assert second != first
 
 
 class ParentsBuild:

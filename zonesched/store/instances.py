@@ -339,6 +339,8 @@ def begin_unshelve(tx: Connection, change: int, uuids: Sequence[str], now: float
 
 def forget_failed_builds(tx: Connection, uuids: Sequence[str]) -> None:
     """Give instances the builds of new ones."""
+    if not uuids:
+        return
     tx.execute(sa.update(t.instances).where(COLUMNS.uuid.in_(uuids)).values(failed_builds=0))
 
 

@@ -259,7 +259,10 @@ def _admit(
         # An instance without rows has its first place.
         first = _instance(call, fresh[0], now)
         instances.insert_alike(tx, change, first, {p.uuid: names[p.uuid] for p in fresh})
-    instance_states.forget(tx, [p.uuid for p in chosen.places if p.uuid in rows])
+    again = [p.uuid for p in chosen.places if p.uuid in rows]
+    instance_states.forget(tx, again)
+    # Another attempt may be an unshelve, of which this zone is not told: it gets the builds of a new one.
+    instances.forget_failed_builds(tx, again)
     _note_flavor(tx, change, call, [p.uuid for p in chosen.places], rows, now)
     placed_here = {p.uuid for p in fresh}
     new_here = {own: uuid for own, uuid in taken.items() if uuid in placed_here}
