@@ -409,6 +409,31 @@ def test_what_arrived_while_the_zone_was_away_for_longer_stays_at_its_new_place(
     nothing_is_wrong(tree)
 
 
+def test_what_left_its_host_while_the_zone_was_away_for_longer_goes_on_to_the_new_one(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
+) -> None:
+    # given a server that its old agent is to leave for its new host
+    uuid = on_h1(tree, old)
+    act(node, uuid, MIGRATE)
+    tree.settle(1)
+
+    # when the zone is back, and works before that agent can say that it has
+    tree.clock.advance(2 * OVERDUE_S)
+    tree.restart("leaf")
+    tree.settle()
+    node = new.node = old.node = tree.nodes["leaf"]
+    waiting = states(node, uuid), list(audit.run(node.zone))
+    old.converge()
+    new.converge()
+    old.converge()
+
+    # then
+    assert waiting == (["confirmed", "held"], [])
+    assert last(node, uuid) == ("migrate", "done", "")
+    assert (shown(node, uuid), old.running, new.running) == (("ACTIVE", None, "h2"), set(), {(uuid, 2)})
+    nothing_is_wrong(tree)
+
+
 def test_a_new_host_that_is_removed_gives_it_back(
     tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
 ) -> None:

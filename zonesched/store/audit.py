@@ -37,6 +37,7 @@ from zonesched.store import tables as t
 from zonesched.store.audit_actions import action_open
 from zonesched.store.audit_groups import group_inconsistencies
 from zonesched.store.audit_moves import IN_MOVE, move_inconsistencies
+from zonesched.store.moves import IS_HELD_FOR_A_MOVE
 from zonesched.store.prepared import is_in
 from zonesched.store.reservations import ReservationState
 
@@ -247,6 +248,7 @@ def hold_overdue(tx: Connection, overdue_before: float) -> list[Inconsistency]:
         t.PLACE_IS_IN_MOTION,
         is_in(_place.state, (State.INTENDED, State.HELD)),
         _place.hold_expires_at < overdue_before,
+        sa.not_(IS_HELD_FOR_A_MOVE),
     )
     return [
         Inconsistency(

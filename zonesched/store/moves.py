@@ -37,6 +37,12 @@ _DUE = Prepared(
     .order_by(COLUMNS.next_step_at, COLUMNS.id)
     .limit(sa.bindparam("max_rows"))
 )
+IS_HELD_FOR_A_MOVE = (
+    sa.select(COLUMNS.id)
+    .where(COLUMNS.uuid == t.placements.c.uuid, COLUMNS.to_number == t.placements.c.number, t.MOVE_IS_LIVING)
+    .exists()
+)
+"""Tells of a placement that it is the new place of a living move, whose own time limit ends it."""
 _instance, _state = t.instances.c, t.instance_states.c
 _HAS_ENDED = (
     one_of(COLUMNS.uuid, "uuids"),

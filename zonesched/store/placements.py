@@ -22,6 +22,7 @@ from zonesched.model.placement_moves import CHILD_MOVES, LOCAL_MOVES, IllegalMov
 from zonesched.store import claims, group_places
 from zonesched.store import tables as t
 from zonesched.store.alike_rows import AlikeRows
+from zonesched.store.moves import IS_HELD_FOR_A_MOVE
 from zonesched.store.prepared import Prepared, is_in, one_of
 
 COLUMNS = t.placements.c
@@ -98,6 +99,7 @@ _OVERDUE = Prepared(
         t.PLACE_IS_IN_MOTION,
         is_in(COLUMNS.state, UNCONFIRMED),
         COLUMNS.hold_expires_at <= sa.bindparam("now"),
+        sa.not_(IS_HELD_FOR_A_MOVE),
     )
 )
 

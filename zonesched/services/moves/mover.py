@@ -27,8 +27,6 @@ log = logging.getLogger(__name__)
 
 BATCH = 100
 PAUSE_S = 2.0
-HOLD_MARGIN_S = 60.0
-"""The hold of a new place outlives the move's limit: it expires only where the zone stood still."""
 
 
 _NO_HOST = {MoveKind.MIGRATION: "move_no_valid_host", MoveKind.RESIZE: "resize_no_valid_host"}
@@ -131,7 +129,7 @@ def _second(old: Placement, number: int, where: ClaimedHost, due_at: float) -> P
         where=where,
         state=PlacementState.HELD,
         reason="",
-        hold_expires_at=due_at + HOLD_MARGIN_S,
+        hold_expires_at=due_at,
         retained_until=old.retained_until,
     )
 
@@ -155,11 +153,11 @@ def _end_overdue(zone: Zone, move: Move, tx: Transaction) -> None:
         return
     change, now = identity.next_change(tx), zone.clock.now()
     match move.state:
+        case MoveState.LEAVING | MoveState.ARRIVING if _has_just_started(zone):
+            # It may have left, or run there, and its agent gets time to say so.
+            moves.step(tx, move, next_step_at=now + moving.LOOK_AGAIN_S)
         case MoveState.LEAVING:
             moving.fail(tx, change, move, "move_not_left_in_time", now)
-        case MoveState.ARRIVING if _has_just_started(zone):
-            # It may run there, and its agent gets time to say so.
-            moves.step(tx, move, next_step_at=now + moving.LOOK_AGAIN_S)
         case MoveState.ARRIVING:
             moving.turn_back(tx, change, move, "move_timeout", now)
         case MoveState.VERIFYING:
