@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -198,15 +198,20 @@ def send_deletes(zone: Zone, releasing: Sequence[Placement]) -> None:
 
 
 def _send_some_deletes(zone: Zone, releasing: Sequence[Placement]) -> bool:
-    """Call children to delete these; false if one of them was neither deleted nor refused."""
+    """Call children to delete these; false if one of them was tried, and neither deleted nor refused.
+
+    What a child that deletes some has no time for was not tried, and stays due.
+    """
     # An answer that comes when the time of the call is over is lost, and those before it as well.
     last_at = zone.clock.monotonic() + zone.conf.build_timeout / 2
     refused: set[tuple[str, int]] = set()
+    untried: set[tuple[str, int]] = set()
 
     def call(batch: _Batch, client: ChildClient) -> Sequence[BuildAnswer]:
         deleted: list[BuildAnswer] = []
-        for p in batch.placements:
+        for at, p in enumerate(batch.placements):
             if deleted and zone.clock.monotonic() >= last_at:
+                untried.update(later.key for later in batch.placements[at:])
                 break
             try:
                 client.delete_server(p.uuid, p.number, zone.conf.build_timeout)
@@ -216,11 +221,12 @@ def _send_some_deletes(zone: Zone, releasing: Sequence[Placement]) -> bool:
                     continue
                 if not deleted:
                     raise
+                untried.update(later.key for later in batch.placements[at + 1 :])
                 break
             deleted.append(BuildAnswer(p.uuid, p.number, BuildState.GONE))
         return deleted
 
-    recorded = _call_children(zone, releasing, call, None)
+    recorded = _call_children(zone, releasing, call, None, untried=untried)
     return all(p.key in refused for p in recorded.unanswered)
 
 
@@ -236,8 +242,12 @@ def _call_children(
     expiry: Expiry = _no_end,
     end: End | None = None,
     timeout_s: float = math.inf,
+    untried: Collection[tuple[str, int]] = (),
 ) -> _Recorded:
-    """Call each child once per reservation, in parallel, and record the answers."""
+    """Call each child once per reservation, in parallel, and record the answers.
+
+    `untried`: the keys of placements that the calls have left out, which stay as they are.
+    """
     batches = _batches(sent)
     outcomes = zone.children.call(
         [(batch.child_id, partial(call, batch)) for batch in batches],
@@ -251,7 +261,7 @@ def _call_children(
         asked = {p.key for p in batch.placements}
         # A child answers for the attempts that it was asked about, and for no other child.
         by_key |= {key: a for a in answered if (key := (a.uuid, a.attempt)) in asked}
-    sent_all = [p for batch in batches for p in batch.placements]
+    sent_all = [p for batch in batches for p in batch.placements if p.key not in untried]
     return zone.store.write(partial(_record, zone, sent_all, by_key, lease, expiry, end))
 
 
