@@ -150,8 +150,8 @@ NOTHING_LOST_NOTHING_TWICE = (
         name="min_count ignored",
         breaks="an all-or-nothing batch is built in part",
         path="zonesched/services/boot/boot_progress.py",
-        right="if at.promised < min_count:",
-        wrong="if at.promised < 0:",
+        right="is_enough = at.promised >= min_count",
+        wrong="is_enough = at.promised >= 0",
         tests=("tests/trees/test_boot_rules.py",),
     ),
     Bug(

@@ -14,6 +14,7 @@ from tests.builders.timed_network import NEVER, SideBySide, TimedNetwork, Timeli
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead, Duplicate, Fault, LostReply, Replace, Slow
 from zonesched.model.placement import PlacementState
+from zonesched.services import background
 from zonesched.services.children import children
 
 State = PlacementState
@@ -118,6 +119,26 @@ def test_a_child_that_hangs_when_it_is_to_hold_costs_no_boot_that_fits_elsewhere
 
     assert placed_in(tree, "root") == {"b": 3, "c": 3}
     assert counts(tree, reservation_id) == {"BUILD": 6}
+
+
+def test_a_boot_that_has_its_min_count_waits_for_no_answer_of_a_child_that_hangs(tmp_path: Path) -> None:
+    # given a child that offers its host, and hangs when it is to hold it and to cancel that
+    clock = Timeline()
+    tree = Tree(tmp_path, clock, network=(network := TimedNetwork(clock)), executor=SideBySide(clock))
+    tree.add("root")
+    for name in ("a", "b"):
+        tree.add(name, parent="root", hosts_=[a_host(name, vcpus=4)])
+    tree.poll()
+    tree.nodes["root"].client().post("/flavors", FLAVOR)
+    network.takes = {tree.nodes["a"].url + path: NEVER for path in ("/servers", "/reservations")}
+
+    # when
+    reservation_id = boot(tree, num_instances=4, min_count=2)
+    background.work_on_boots(tree.nodes["root"].zone)
+
+    # then what the other one holds is built, while the rest may still be
+    assert placed_in(tree, "root") == {"b": 2}
+    assert counts(tree, reservation_id) == {"BUILD": 4}
 
 
 def placed_in(tree: Tree, name: str) -> Counter[str]:

@@ -383,6 +383,19 @@ def test_the_next_step_follows_from_the_rows(at: Progress, whole: bool, can_plac
     assert next_step(at, min_count=3, whole=whole, can_place=can_place, now=NOW, hold_margin_s=5.0) is step
 
 
+@pytest.mark.parametrize(
+    ("at", "step"),
+    [
+        (at_(waiting=1, held=2), Step.CONFIRM),
+        (at_(waiting=1, held=1, late=1), Step.DROP_LATE),
+        (at_(waiting=1, confirmed=2), Step.WAIT),
+        (at_(waiting=2, held=1), Step.WAIT),
+    ],
+)
+def test_what_is_enough_waits_for_no_cancel(at: Progress, step: Step) -> None:
+    assert next_step(at, min_count=2, whole=False, can_place=True, now=NOW, hold_margin_s=5.0) is step
+
+
 def test_with_less_than_all_wanted_the_rest_is_closed() -> None:
     at = at_(needing=1, confirmed=2)
     assert next_step(at, min_count=2, whole=False, can_place=False, now=NOW, hold_margin_s=5.0) is Step.CLOSE

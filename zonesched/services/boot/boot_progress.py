@@ -2,7 +2,8 @@
 
 Send      builds are decided and unanswered: ask the children (again)
 Place     instances without a place: take the next offers, or select
-Wait      until a hold that a child may still have expires, or for a zone that did not answer
+Wait      until a hold that a child may still have expires, or for a zone that did not answer, unless enough
+          is held to confirm it meanwhile
 GiveUp    fewer than min_count can be placed: cancel and release everything
 DropHeld  an affinity request that lost a part: cancel the rest and place all of it again
 DropLate  holds too short to confirm: cancel them and place again
@@ -197,9 +198,10 @@ def next_step(
         return Step.WAIT
     if at.needing and can_place:
         return Step.PLACE
-    if at.waiting:
+    is_enough = at.promised >= min_count
+    if at.waiting and not (at.held and is_enough):
         return Step.WAIT
-    if at.promised < min_count:
+    if not is_enough:
         return Step.GIVE_UP
     if at.held:
         return Step.DROP_LATE if at.late(now, hold_margin_s) else Step.CONFIRM
