@@ -10,12 +10,14 @@ import pytest
 
 from tests.builders.boots import BODY, FLAVOR, a_building_tree, a_small_tree, boot, counts, rows
 from tests.builders.crashes import heal, inconsistencies
+from tests.builders.parent_calls import RESERVATION, hold, of_builds, uuid
 from tests.builders.timed_network import NEVER, SideBySide, TimedNetwork, Timeline
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead, Duplicate, Fault, LostReply, Replace, Slow
 from zonesched.model.placement import PlacementState
 from zonesched.services import background
 from zonesched.services.children import children
+from zonesched.zones.client import BUDGET_HEADER
 
 State = PlacementState
 
@@ -139,6 +141,64 @@ def test_a_boot_that_has_its_min_count_waits_for_no_answer_of_a_child_that_hangs
     # then what the other one holds is built, while the rest may still be
     assert placed_in(tree, "root") == {"b": 2}
     assert counts(tree, reservation_id) == {"BUILD": 4}
+
+
+@pytest.fixture
+def two_leaves(tmp_path: Path) -> tuple[Tree, TimedNetwork]:
+    """A region whose two leaves get half of a boot each."""
+    clock = Timeline()
+    network = TimedNetwork(clock)
+    tree = Tree(tmp_path, clock, network=network, executor=SideBySide(clock))
+    tree.add("root")
+    tree.add("region", parent="root")
+    for name in ("a", "b"):
+        tree.add(name, parent="region", hosts_=[a_host(name, vcpus=4)])
+    tree.poll()
+    tree.nodes["root"].client().post("/flavors", FLAVOR)
+    return tree, network
+
+
+def test_one_leaf_that_hangs_when_it_is_to_confirm_leaves_no_others_unknown(
+    two_leaves: tuple[Tree, TimedNetwork],
+) -> None:
+    tree, network = two_leaves
+    network.takes = {tree.nodes["a"].url + "/reservations": NEVER}
+
+    reservation_id = boot(tree, num_instances=4)
+    background.work_on_boots(tree.nodes["root"].zone)
+
+    assert placed_in(tree, "region") == {"b": 2}
+    assert placed_in(tree, "root") == {"region": 2}
+    assert counts(tree, reservation_id) == {"BUILD": 2, "UNKNOWN": 2}
+
+
+@pytest.mark.parametrize("budget", ["10", "2.5", "0.001"])
+def test_one_leaf_that_hangs_when_it_is_to_cancel_keeps_no_others_waiting(
+    two_leaves: tuple[Tree, TimedNetwork], budget: str
+) -> None:
+    tree, network = two_leaves
+    region = tree.nodes["region"]
+    assert of_builds(hold(region, "parent-root", range(4)), "state") == ["held"] * 4
+    network.takes = {tree.nodes["a"].url + "/reservations": NEVER}
+    began_at = tree.clock.monotonic()
+
+    body = {"builds": [{"uuid": uuid(number), "attempt": 1} for number in range(4)]}
+    answer = region.client("parent-root").post(
+        f"/reservations/{RESERVATION}/cancel", body, headers={BUDGET_HEADER: budget}
+    )
+
+    assert Counter(of_builds(answer, "state")) == {"gone": 2, "pending": 2}
+    assert tree.clock.monotonic() - began_at < max(0.1, float(budget))
+
+
+@pytest.mark.parametrize("budget", ["", "-1", "1e3", "soon", "99999", "٣"])
+def test_a_time_budget_that_is_no_number_of_seconds_is_refused(
+    two_leaves: tuple[Tree, TimedNetwork], budget: str
+) -> None:
+    body = {"builds": [{"uuid": uuid(1), "attempt": 1}]}
+    client = two_leaves[0].nodes["region"].client("parent-root")
+    answer = client.post(f"/reservations/{RESERVATION}/confirm", body, headers={BUDGET_HEADER: budget})
+    assert (answer.status, answer.json["badRequest"]["field"]) == (400, BUDGET_HEADER)
 
 
 def placed_in(tree: Tree, name: str) -> Counter[str]:

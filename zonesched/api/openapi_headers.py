@@ -7,16 +7,21 @@ from typing import Any
 
 from zonesched import tracing
 from zonesched.api.microversion import HEADER, LATEST, NEWEST, OLDER_HEADER, OLDEST, SERVICE
+from zonesched.api.reservations import TIME_BUDGET
 from zonesched.api.route import Route
+from zonesched.api.schemas.builds import AttemptsBody
 from zonesched.api.schemas.servers import BootBody, CreateBody
 from zonesched.api.servers import IDEMPOTENCY_KEY
 from zonesched.model.caller import Role
-from zonesched.zones.client import ROLE_HEADER
+from zonesched.zones.client import BUDGET_HEADER, ROLE_HEADER
 
 PARAMETERS = "#/components/parameters/"
 HEADERS = "#/components/headers/"
-KEYED = frozenset({CreateBody, BootBody})
-"""Bodies of the calls that read `Idempotency-Key`."""
+READ_WITH: Mapping[str, frozenset[Any]] = {
+    "IdempotencyKey": frozenset({CreateBody, BootBody}),
+    "TimeBudget": frozenset({AttemptsBody}),
+}
+"""Headers that only some calls read, with the bodies of these calls."""
 _VERSION = r"2\.[1-9][0-9]?"
 _VERSIONS = f"{OLDEST} to {NEWEST}, or {LATEST}"
 
@@ -45,6 +50,11 @@ def parameters(*, with_users: bool) -> Mapping[str, Any]:
             {"type": "string", "pattern": _whole(IDEMPOTENCY_KEY.pattern)},
         ),
     }
+    found["TimeBudget"] = _parameter(
+        BUDGET_HEADER,
+        "Seconds that the parent waits; child zones that take longer are not waited for.",
+        {"type": "string", "pattern": _whole(TIME_BUDGET.pattern)},
+    )
     if not with_users:
         roles = {"type": "string", "enum": [role.value for role in Role]}
         found["Role"] = _parameter(ROLE_HEADER, "The role to make the call in.", roles)
@@ -53,14 +63,17 @@ def parameters(*, with_users: bool) -> Mapping[str, Any]:
 
 def read_by_all(*, with_users: bool) -> Sequence[Mapping[str, str]]:
     """Return references to the headers that every call reads."""
-    names = [name for name in parameters(with_users=with_users) if name != "IdempotencyKey"]
+    names = [name for name in parameters(with_users=with_users) if name not in READ_WITH]
     return [{"$ref": PARAMETERS + name} for name in names]
 
 
 def read_by(routes: Sequence[Route]) -> Sequence[Mapping[str, str]]:
     """Return references to the headers that only these calls read."""
-    is_keyed = any(route.body in KEYED for route in routes)
-    return [{"$ref": PARAMETERS + "IdempotencyKey"}] if is_keyed else []
+    return [
+        {"$ref": PARAMETERS + name}
+        for name, bodies in READ_WITH.items()
+        if any(route.body in bodies for route in routes)
+    ]
 
 
 ANSWERED = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from typing import Any
 
 from zonesched.api.answer import Answer, ok
@@ -9,7 +11,7 @@ from zonesched.api.builds import answers_json
 from zonesched.api.call import Call
 from zonesched.api.links import iso_time
 from zonesched.api.server_json import observed_json
-from zonesched.errors import Forbidden
+from zonesched.errors import BadRequest, Forbidden
 from zonesched.model.boot_line import BootLine
 from zonesched.model.caller import Role
 from zonesched.model.decision_trace import HostJudgement, score_to_wire, trace_to_wire
@@ -18,6 +20,9 @@ from zonesched.model.placement import InstanceChange
 from zonesched.services.owners import reservations
 from zonesched.services.parent import confirm as second_step
 from zonesched.services.recovery import naming
+from zonesched.zones.client import BUDGET_HEADER
+
+TIME_BUDGET = re.compile(r"[0-9]{1,4}(\.[0-9]{1,3})?")
 
 
 def show(call: Call) -> Answer:
@@ -78,14 +83,26 @@ def why_host(call: Call) -> Answer:
 
 def confirm(call: Call) -> Answer:
     """Build held instances of a parent."""
-    answers = second_step.confirm(call.zone, call.caller, call.args["id"], call.body.to_attempts())
+    attempts, budget_s = call.body.to_attempts(), _budget_s(call)
+    answers = second_step.confirm(call.zone, call.caller, call.args["id"], attempts, budget_s)
     return ok(answers_json(answers))
 
 
 def cancel(call: Call) -> Answer:
     """Release held instances of a parent that are not confirmed."""
-    answers = second_step.cancel(call.zone, call.caller, call.args["id"], call.body.to_attempts())
+    attempts, budget_s = call.body.to_attempts(), _budget_s(call)
+    answers = second_step.cancel(call.zone, call.caller, call.args["id"], attempts, budget_s)
     return ok(answers_json(answers))
+
+
+def _budget_s(call: Call) -> float:
+    """Return the seconds that the parent waits. Raises BadRequest for a malformed number."""
+    text = call.headers.get(BUDGET_HEADER)
+    if text is None:
+        return math.inf
+    if not TIME_BUDGET.fullmatch(text):
+        raise BadRequest(f"{BUDGET_HEADER}: a number of seconds.", field=BUDGET_HEADER)
+    return float(text)
 
 
 def name(call: Call) -> Answer:

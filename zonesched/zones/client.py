@@ -41,6 +41,7 @@ T = TypeVar("T")
 
 ANSWER_BYTES = 64 * 2**20
 _VERSION = 1
+NO_HEADERS: Mapping[str, str] = {}
 
 LONGEST_BUSY_S = 60
 """Maximum of seconds for which a busy child is not asked."""
@@ -51,6 +52,9 @@ MAX_AUDIT_S = 3600.0
 
 ROLE_HEADER = "X-Zonesched-Role"
 """Header with the caller's kind for zones without authentication: several calls differ for parents."""
+
+BUDGET_HEADER = "X-Zonesched-Time-Budget"
+"""Header with the seconds for a confirm or a cancel. A version that does not know it ignores it."""
 
 
 @dataclass(frozen=True)
@@ -269,7 +273,8 @@ class ChildClient:
     ) -> list[BuildAnswer]:
         body = {"builds": [{"uuid": a.uuid, "attempt": a.attempt} for a in attempts]}
         path = f"/reservations/{quote(reservation_id, safe='')}/{step}"
-        reply = self._send("POST", path, timeout_s, answer_bounds.of_builds(len(attempts)), body)
+        budget = {BUDGET_HEADER: f"{max(0.001, self._left_s(timeout_s)):.3f}"}
+        reply = self._send("POST", path, timeout_s, answer_bounds.of_builds(len(attempts)), body, budget)
         return answers.read_builds(_expect(reply, 200), attempts)
 
     def _question(
@@ -295,21 +300,33 @@ class ChildClient:
         timeout_s: float,
         bound: AnswerBound,
         body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> Reply:
-        return _counted(self._sent(self._call(method, path, bound, body), timeout_s), bound)
+        return _counted(self._sent(self._call(method, path, bound, body, headers), timeout_s), bound)
 
-    def _call(self, method: str, path: str, bound: AnswerBound, body: Mapping[str, Any] | None) -> BoundCall:
+    def _call(
+        self,
+        method: str,
+        path: str,
+        bound: AnswerBound,
+        body: Mapping[str, Any] | None,
+        headers: Mapping[str, str] = NO_HEADERS,
+    ) -> BoundCall:
         content = b"" if body is None else orjson.dumps(body)
         request_id = tracing.current().request_id
-        headers = {**self._headers, tracing.HEADER: request_id} if request_id else self._headers
+        traced = {tracing.HEADER: request_id} if request_id else NO_HEADERS
+        headers = {**self._headers, **traced, **headers}
         call = Call(method, self.child.api_url + path, headers, content, self._is_wanted, self._take)
         return BoundCall(call, min(bound.max_bytes, self._answer_bytes))
 
     def _sent(self, bound: BoundCall, timeout_s: float) -> Reply:
-        left_s = min(timeout_s, self._ends_at - self._clock.monotonic())
+        left_s = self._left_s(timeout_s)
         if left_s <= 0:
             raise ChildUnreachable("There was no time left to ask the child zone.", code="child_timeout")
         return self._transport.send(bound.call, left_s, bound.max_bytes)
+
+    def _left_s(self, timeout_s: float) -> float:
+        return min(timeout_s, self._ends_at - self._clock.monotonic())
 
 
 def _counted(reply: Reply, bound: AnswerBound) -> Reply:

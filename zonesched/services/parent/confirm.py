@@ -5,6 +5,7 @@ Each attempt moves by one conditional write; a child's place is confirmed only b
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -48,9 +49,17 @@ class _Decision:
 
 
 def confirm(
-    zone: Zone, caller: Caller, reservation_id: str, attempts: Sequence[Attempt]
+    zone: Zone,
+    caller: Caller,
+    reservation_id: str,
+    attempts: Sequence[Attempt],
+    budget_s: float = math.inf,
 ) -> list[BuildAnswer]:
-    """Confirm held builds; a place in a child is CONFIRMED only once the child has answered so."""
+    """Confirm held builds; a place in a child is CONFIRMED only once the child has answered so.
+
+    Children that do not answer within the caller's `budget_s` are not waited for.
+    """
+    ends_at = _ends_at(zone, budget_s)
     tracing.about(reservation_id)
     decision = zone.store.write(partial(_decide_confirm, zone, caller, reservation_id, attempts))
     zone.quotas.note_confirmed(caller.user_id, decision.confirmed)
@@ -58,11 +67,21 @@ def confirm(
     zone.wake.agents(p for p in decision.places if p.state is State.CONFIRMED)
     confirming = [p for p in decision.places if p.state is State.CONFIRMING]
     cancelling = [p for p in decision.places if p.state is State.CANCELLING]
-    child_calls.send_confirms(zone, confirming)
-    child_calls.send_cancels(zone, cancelling)
+    child_calls.send_confirms(zone, confirming, timeout_s=_left_s(zone, ends_at))
+    child_calls.send_cancels(zone, cancelling, _left_s(zone, ends_at))
     if decision.at is not None and not confirming and not cancelling:
         return named_by_caller(attempts, answers(zone.clock, decision.at, decision.attempts, "hold_gone"))
     return _answers(zone, caller, reservation_id, attempts, decision.attempts, "hold_gone")
+
+
+def _ends_at(zone: Zone, budget_s: float) -> float:
+    """Return when children are no longer waited for (monotonic): the rest of the time is for the answer."""
+    budget_s = min(budget_s, zone.conf.build_timeout)
+    return zone.clock.monotonic() + budget_s - min(zone.conf.select_reserve, budget_s / 5)
+
+
+def _left_s(zone: Zone, ends_at: float) -> float:
+    return max(0.05, ends_at - zone.clock.monotonic())
 
 
 _LOST = (State.GONE, State.CANCELLING)
@@ -106,15 +125,23 @@ def _confirmed(
     return {a: s._replace(state=states.get((a.uuid, s.number), s.state)) for a, s in at.items()}
 
 
-def cancel(zone: Zone, caller: Caller, reservation_id: str, attempts: Sequence[Attempt]) -> list[BuildAnswer]:
+def cancel(
+    zone: Zone,
+    caller: Caller,
+    reservation_id: str,
+    attempts: Sequence[Attempt],
+    budget_s: float = math.inf,
+) -> list[BuildAnswer]:
     """Cancel held builds. An unknown attempt leaves a tombstone, so that it is not built afterwards.
 
-    Raises OverLimit, with nothing cancelled, for more tombstones than a parent may leave.
+    Children that do not answer within the caller's `budget_s` are not waited for. Raises OverLimit, with
+    nothing cancelled, for more tombstones than a parent may leave.
     """
+    ends_at = _ends_at(zone, budget_s)
     tracing.about(reservation_id)
     decision = zone.store.write(partial(_decide_cancel, zone, caller, reservation_id, attempts))
     idle_holds.charge(zone, decision.idle)
-    child_calls.send_cancels(zone, decision.places)
+    child_calls.send_cancels(zone, decision.places, _left_s(zone, ends_at))
     return _answers(zone, caller, reservation_id, attempts, decision.attempts, "cancelled")
 
 

@@ -135,17 +135,24 @@ def send_builds(
 
 
 def send_confirms(
-    zone: Zone, confirming: Sequence[Placement], lease: Lease | None = None, end: End | None = None
+    zone: Zone,
+    confirming: Sequence[Placement],
+    lease: Lease | None = None,
+    end: End | None = None,
+    timeout_s: float = math.inf,
 ) -> bool:
     """Call children to build these CONFIRMING placements; instances of unanswered ones become UNKNOWN.
 
-    Unless a place was lost, `end` runs in the transaction that records the answers; True if it did.
+    They have `timeout_s`, and `build_timeout` at most. Unless a place was lost, `end` runs in the transaction
+    that records the answers; True if it did.
     """
 
-    def call(batch: _Batch, client: ChildClient) -> Sequence[BuildAnswer]:
-        return client.confirm(batch.reservation_id, batch.attempts, zone.conf.build_timeout)
+    timeout_s = min(timeout_s, zone.conf.build_timeout)
 
-    recorded = _call_children(zone, confirming, call, lease, end=end)
+    def call(batch: _Batch, client: ChildClient) -> Sequence[BuildAnswer]:
+        return client.confirm(batch.reservation_id, batch.attempts, timeout_s)
+
+    recorded = _call_children(zone, confirming, call, lease, end=end, timeout_s=timeout_s)
     if confirming:
         zone.wake.sync()
     if recorded.unanswered:
