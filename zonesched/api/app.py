@@ -53,7 +53,7 @@ def create_app(zone: Zone) -> Flask:
     app = Flask("zonesched", static_folder=None)
     site = Site(
         zone=zone,
-        limits=Limits(max_instances=zone.conf.max_instances_per_request),
+        limits=Limits.from_conf(zone.conf),
         metrics=ApiMetrics(),
         document=partial(_document, with_users=zone.conf.auth_strategy != "noauth"),
         audit_log=AuditLog(zone.conf.audit_log),

@@ -79,7 +79,7 @@ def check_args(args: Mapping[str, str]) -> None:
 def _with_body(route: Route, schema: type[Schema], request: Request, call: Call) -> Answer:
     """Answer a call once its body is read, within the memory that bodies may take together."""
     site, conf = call.site, call.zone.conf
-    limit = schema.body_limit.in_zone(conf.max_instances_per_request, conf.max_body_bytes)
+    limit = schema.body_limit.in_zone(site.limits.max_builds, conf.max_body_bytes)
     data = read_body(request, limit.bytes)
     with site.bodies.hold(call.caller, data):
         with site.bodies.parse(data):

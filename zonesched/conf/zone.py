@@ -62,7 +62,7 @@ API = [
         default=10_000,
         min=1,
         max=100_000,
-        help="Maximum num_instances of a boot.",
+        help="Maximum num_instances of a boot of this zone's own users.",
     ),
     cfg.StrOpt(
         "log_format",

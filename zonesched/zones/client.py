@@ -31,7 +31,7 @@ from zonesched.model.request_wire import spec_to_wire
 from zonesched.model.work_deadline import always
 from zonesched.seal.entry_form import MAX_BLOB_BYTES
 from zonesched.seams import Clock
-from zonesched.zones import answer_bounds, answers, child_requests
+from zonesched.zones import answer_bounds, answers, child_requests, parts
 from zonesched.zones.answer_bounds import AnswerBound
 from zonesched.zones.call import BoundCall, Call, Reply, Take, takes_all
 from zonesched.zones.child import Changes, Child, ChildInfo, ChildOffer
@@ -160,7 +160,18 @@ class ChildClient:
 
         A child that opens none of the blobs answers `blob_refused`: all of them are FAILED with that reason;
         one that is overloaded or over this zone's quota holds nothing, and all are FAILED with `child_busy`.
+        Where they are too many for one call, those of a later call may have no answer, or be refused alone.
         """
+        ends_at = self._clock.monotonic() + timeout_s
+
+        def ask(some: Sequence[Build]) -> list[BuildAnswer]:
+            return self._build(reservation_id, spec, some, hold_s, ends_at - self._clock.monotonic())
+
+        return parts.in_parts(builds, parts.first_size(builds), ask)
+
+    def _build(
+        self, reservation_id: str, spec: RequestSpec, builds: Sequence[Build], hold_s: float, timeout_s: float
+    ) -> list[BuildAnswer]:
         server = {
             "reservation_id": reservation_id,
             "hold_s": hold_s,
@@ -173,16 +184,18 @@ class ChildClient:
             return _all_failed(builds, BlobRefused.code)
         if _has_too_much(reply):
             return _all_failed(builds, ChildBusy.code)
-        return answers.read_builds(_expect(reply, 202), [Attempt(b.uuid, b.attempt) for b in builds])
+        return answers.read_builds(
+            _expect(parts.check_size(reply), 202), [Attempt(b.uuid, b.attempt) for b in builds]
+        )
 
     def confirm(
         self, reservation_id: str, attempts: Sequence[Attempt], timeout_s: float
     ) -> list[BuildAnswer]:
-        """Confirm held places, which are then built; one answer per attempt, in their order."""
+        """Confirm held places, which are then built; answers as of `build`."""
         return self._settle("confirm", reservation_id, attempts, timeout_s)
 
     def cancel(self, reservation_id: str, attempts: Sequence[Attempt], timeout_s: float) -> list[BuildAnswer]:
-        """Release held places; one answer per attempt, in their order."""
+        """Release held places; answers as of `build`."""
         return self._settle("cancel", reservation_id, attempts, timeout_s)
 
     def tell_desired(self, told: Sequence[DesiredOf], timeout_s: float) -> list[DesiredAnswer]:
@@ -271,11 +284,18 @@ class ChildClient:
     def _settle(
         self, step: str, reservation_id: str, attempts: Sequence[Attempt], timeout_s: float
     ) -> list[BuildAnswer]:
-        body = {"builds": [{"uuid": a.uuid, "attempt": a.attempt} for a in attempts]}
         path = f"/reservations/{quote(reservation_id, safe='')}/{step}"
-        budget = {BUDGET_HEADER: f"{max(0.001, self._left_s(timeout_s)):.3f}"}
-        reply = self._send("POST", path, timeout_s, answer_bounds.of_builds(len(attempts)), body, budget)
-        return answers.read_builds(_expect(reply, 200), attempts)
+        ends_at = self._clock.monotonic() + timeout_s
+
+        def ask(some: Sequence[Attempt]) -> list[BuildAnswer]:
+            left_s = self._left_s(ends_at - self._clock.monotonic())
+            body = {"builds": [{"uuid": a.uuid, "attempt": a.attempt} for a in some]}
+            bound = answer_bounds.of_builds(len(some))
+            budget = {BUDGET_HEADER: f"{max(0.001, left_s):.3f}"}
+            reply = parts.check_size(self._send("POST", path, left_s, bound, body, budget))
+            return answers.read_builds(_expect(reply, 200), some)
+
+        return parts.in_parts(attempts, len(attempts), ask)
 
     def _question(
         self,

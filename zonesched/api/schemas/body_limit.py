@@ -11,7 +11,7 @@ KIB = 1024
 class BodyLimit:
     """Bytes and JSON values (keys count) of one body.
 
-    `bytes_each` and `values_each` come on top for each instance of the zone's `max_instances_per_request`.
+    `bytes_each` and `values_each` come on top for each of the builds that a parent may name in one call.
     The option `max_body_bytes` bounds every body as well.
     """
 
@@ -20,10 +20,10 @@ class BodyLimit:
     bytes_each: int = 0
     values_each: int = 0
 
-    def in_zone(self, max_instances: int, max_body_bytes: int) -> BodyLimit:
-        """The limit under these two options of a zone."""
-        size = min(max_body_bytes, self.bytes + self.bytes_each * max_instances)
-        return BodyLimit(size, self.values + self.values_each * max_instances)
+    def in_zone(self, max_builds: int, max_body_bytes: int) -> BodyLimit:
+        """The limit under these two limits of a zone."""
+        size = min(max_body_bytes, self.bytes + self.bytes_each * max_builds)
+        return BodyLimit(size, self.values + self.values_each * max_builds)
 
 
 SMALL = BodyLimit(64 * KIB, 1024)

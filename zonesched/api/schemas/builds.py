@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from zonesched.api.schemas.body_limit import ATTEMPTS, BUILDS, NAMED, BodyLimit
-from zonesched.api.schemas.fields import Amount, FirstFault, Name, PerInstance, Schema, Text, Uuid
+from zonesched.api.schemas.fields import Amount, FirstFault, Name, PerBuild, Schema, Text, Uuid
 from zonesched.api.schemas.select import FlavorOfSpec, ImageOfSpec, KnownSpecBody, RequestSpecBody
 from zonesched.errors import BadRequest
 from zonesched.model.named_boot import NamedBoot
@@ -36,7 +36,7 @@ class ParentServer(Schema):
 
     reservation_id: Uuid = ""
     hold_s: float = Field(default=1.0, gt=0, le=3600)
-    builds: Annotated[list[BuildItem], Field(min_length=1), FirstFault, PerInstance] = Field(
+    builds: Annotated[list[BuildItem], Field(min_length=1), FirstFault, PerBuild] = Field(
         default_factory=list
     )
     blob: str = ""
@@ -105,7 +105,7 @@ class AttemptsBody(Schema):
 
     body_limit: ClassVar[BodyLimit] = ATTEMPTS
 
-    builds: Annotated[list[AttemptItem], Field(min_length=1), FirstFault, PerInstance]
+    builds: Annotated[list[AttemptItem], Field(min_length=1), FirstFault, PerBuild]
 
     def to_attempts(self) -> list[Attempt]:
         return [Attempt(item.uuid, item.attempt) for item in self.builds]

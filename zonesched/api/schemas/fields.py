@@ -26,6 +26,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from zonesched.api.schemas.body_limit import SMALL, BodyLimit
+from zonesched.conf import Conf
 from zonesched.model.request_spec import RESOURCES_SCOPE, TRAIT_SCOPE
 
 MAX_INT = 2**31 - 1
@@ -60,6 +61,13 @@ class Limits:
     """Limits that the zone's options set, given to a validation as its context."""
 
     max_instances: int = MAX_INSTANCES
+    max_builds: int = MAX_INSTANCES
+
+    @classmethod
+    def from_conf(cls, conf: Conf) -> Limits:
+        """Return a zone's limits. It takes as many builds of a parent as it may have offered."""
+        max_builds = max(conf.max_instances_per_request, min(conf.max_entries_per_select, MAX_INSTANCES))
+        return cls(conf.max_instances_per_request, max_builds)
 
 
 class Schema(BaseModel):
@@ -106,19 +114,19 @@ def refusal(code: str, message: str) -> PydanticCustomError:
     return PydanticCustomError(code, "{message}", {"message": message})
 
 
-def _max_instances(info: ValidationInfo) -> int:
-    return info.context.max_instances if isinstance(info.context, Limits) else MAX_INSTANCES
+def _limits(info: ValidationInfo) -> Limits:
+    return info.context if isinstance(info.context, Limits) else Limits()
 
 
 def _within_request(value: int, info: ValidationInfo) -> int:
-    limit = _max_instances(info)
+    limit = _limits(info).max_instances
     if value > limit:
         raise refusal("out_of_range", f"must be from 1 to {limit}")
     return value
 
 
-def _no_longer_than_request(items: list[Any], info: ValidationInfo) -> list[Any]:
-    limit = _max_instances(info)
+def _no_longer_than_a_call(items: list[Any], info: ValidationInfo) -> list[Any]:
+    limit = _limits(info).max_builds
     if len(items) > limit:
         raise refusal("too_long", f"must have at most {limit} items")
     return items
@@ -201,8 +209,10 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 InstanceCount = Annotated[int, Field(ge=1, le=MAX_INSTANCES), AfterValidator(_within_request)]
 """1 up to the zone's max_instances_per_request."""
-PerInstance = AfterValidator(_no_longer_than_request)
-"""Marks a list that has at most max_instances_per_request items."""
+ParentsCount = Annotated[int, Field(ge=1, le=MAX_INSTANCES)]
+"""A count of instances of a parent's user, whose limit is that of the parent's zone."""
+PerBuild = AfterValidator(_no_longer_than_a_call)
+"""Marks a list that has an item for each build of a parent."""
 FirstFault = FailFast()
 """Marks a list whose validation ends at its first wrong item."""
 

@@ -13,8 +13,8 @@ from zonesched.api.schemas.fields import (
     ExtraSpecs,
     FilterName,
     Finite,
-    InstanceCount,
     Name,
+    ParentsCount,
     Schema,
     Text,
     TextMap,
@@ -107,7 +107,7 @@ class _SpecBody(Schema):
 
     request_id: Name
     project_id: Name
-    num_instances: InstanceCount
+    num_instances: ParentsCount
     alternates: int = Field(ge=0, le=1000)
     policy: Literal["each", "affinity"]
     group: Annotated[NoGroupOfSpec | GroupOfSpec, Field(discriminator="name")]

@@ -76,8 +76,9 @@ def confirm(
 
 def _ends_at(zone: Zone, budget_s: float) -> float:
     """Return when children are no longer waited for (monotonic): the rest of the time is for the answer."""
-    budget_s = min(budget_s, zone.conf.build_timeout)
-    return zone.clock.monotonic() + budget_s - min(zone.conf.select_reserve, budget_s / 5)
+    budget_s = min(budget_s, float(zone.conf.build_timeout))
+    reserve_s = min(float(zone.conf.select_reserve), budget_s / 5)
+    return zone.clock.monotonic() + budget_s - reserve_s
 
 
 def _left_s(zone: Zone, ends_at: float) -> float:

@@ -124,8 +124,7 @@ def send_builds(
             if isinstance(p.where, AskedChild)
         ]
         answers = client.build(batch.reservation_id, spec, builds, asked_s, spec.time_budget_s)
-        # A busy child answers so for all builds.
-        if answers[0].reason == ChildBusy.code:
+        if any(answer.reason == ChildBusy.code for answer in answers):
             busy.append(batch.child_id)
         return answers
 

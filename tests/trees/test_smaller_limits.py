@@ -1,0 +1,74 @@
+"""Zones of one tree whose operators have set different limits of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders.boots import FLAVOR, boot, counts, nothing_is_wrong, rows
+from tests.builders.tree import Tree, a_host
+
+STATES = "SELECT state, count(*) FROM placements GROUP BY state"
+
+
+def a_tree(folder: Path, leaf: Mapping[str, Any], **region: Any) -> Tree:
+    tree = Tree(folder)
+    tree.add("root", build_plan_blob_size=65_536)
+    tree.add("region", parent="root", **region)
+    tree.add(
+        "leaf", parent="region", hosts_=[a_host("h1", vcpus=800, ram_mb=1_000_000, disk_gb=4000)], **leaf
+    )
+    tree.poll()
+    tree.nodes["root"].client().post("/flavors", FLAVOR)
+    return tree
+
+
+@pytest.mark.parametrize(("region", "leaf"), [(7, 7), (10_000, 7), (7, 10_000)])
+def test_a_child_takes_more_instances_of_its_parent_than_of_its_own_users(
+    tmp_path: Path, region: int, leaf: int
+) -> None:
+    options = {"max_instances_per_request": leaf}
+    tree = a_tree(tmp_path, options, max_instances_per_request=region)
+
+    reservation_id = boot(tree, num_instances=100)
+    tree.settle()
+
+    assert counts(tree, reservation_id) == {"BUILD": 100}
+    assert dict(rows(tree, "leaf", STATES)) == {"confirmed": 100}
+    body = {"server": {"name": "vm", "flavorRef": "small", "num_instances": leaf + 1}}
+    answer = tree.nodes["leaf"].client().post("/zones/boot", body)
+    assert (answer.status, answer.json["badRequest"]["error_code"]) == (400, "out_of_range")
+    nothing_is_wrong(tree)
+
+
+@pytest.mark.parametrize(
+    "leaf",
+    [
+        {"max_entries_per_select": 40, "max_instances_per_request": 30},
+        {"max_body_bytes": 20_000},
+    ],
+)
+def test_a_child_that_takes_less_in_one_call_is_called_more_often(
+    tmp_path: Path, leaf: Mapping[str, Any]
+) -> None:
+    tree = a_tree(tmp_path, leaf)
+
+    reservation_id = boot(tree, num_instances=100, min_count=30)
+    tree.settle()
+
+    assert counts(tree, reservation_id) == {"BUILD": 100}
+    assert dict(rows(tree, "leaf", STATES)) == {"confirmed": 100}
+    nothing_is_wrong(tree)
+
+
+def test_a_boot_whose_entries_are_larger_than_a_body_is_sent_in_several_calls(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, {}, build_plan_blob_size=32_768)
+
+    reservation_id = boot(tree, num_instances=400)
+    tree.settle()
+
+    assert counts(tree, reservation_id) == {"BUILD": 400}
+    nothing_is_wrong(tree)
