@@ -123,6 +123,24 @@ def test_a_child_that_hangs_when_it_is_to_hold_costs_no_boot_that_fits_elsewhere
     assert counts(tree, reservation_id) == {"BUILD": 6}
 
 
+def test_no_worker_waits_for_the_cancels_of_a_child_that_hangs(tmp_path: Path) -> None:
+    clock = Timeline()
+    tree = Tree(tmp_path, clock, network=(network := TimedNetwork(clock)), executor=SideBySide(clock))
+    root = tree.add("root").zone
+    tree.add("a", parent="root", hosts_=[a_host("a", vcpus=16)])
+    tree.poll()
+    tree.nodes["root"].client().post("/flavors", FLAVOR)
+    network.takes = {tree.nodes["a"].url + path: NEVER for path in ("/servers", "/reservations")}
+    began_at = clock.now()
+
+    boot(tree, num_instances=1)
+    background.work_on_boots(root)
+
+    assert rows(tree, "root", "SELECT state FROM placements") == [("cancelling",)]
+    to_hold_s = (root.conf.hold - root.conf.hold_margin) / 2
+    assert clock.now() - began_at <= to_hold_s + root.conf.retry_pause
+
+
 def test_a_boot_that_has_its_min_count_waits_for_no_answer_of_a_child_that_hangs(tmp_path: Path) -> None:
     # given a child that offers its host, and hangs when it is to hold it and to cancel that
     clock = Timeline()

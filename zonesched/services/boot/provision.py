@@ -150,7 +150,7 @@ class _Boot:
                 self._drop(self._at.held, GROUP_BROKEN)
             case Step.DROP_LATE:
                 late = self._at.late(self._zone.clock.now(), self._zone.conf.hold_margin)
-                self._drop(late, HOLD_LATE, kept=[p for p in self._at.held if p not in late])
+                self._drop(late, HOLD_LATE)
             case Step.CONFIRM:
                 self._confirm()
             case Step.CLOSE:
@@ -185,17 +185,18 @@ class _Boot:
                 lambda tx, change, now: reservations.note_reason(tx, self._rows.lease, NOT_ALL_ANSWERED)
             )
         self._offers.put_last({p.where.child_id for p in unanswered if isinstance(p.where, AskedChild)})
-        self._drop(unanswered, "no_answer", kept=(*at.held, *held))
+        self._drop(unanswered, "no_answer")
         self._rows.note_holds(held)
 
-    def _drop(self, dropped: Sequence[Placement], reason: str, kept: Sequence[Placement] = ()) -> None:
+    def _drop(self, dropped: Sequence[Placement], reason: str) -> None:
         zone = self._zone
         if dropped:
             self._rows.write(lambda tx, change, now: end_unwanted(tx, change, dropped, now, reason), dropped)
             uuids = [p.uuid for p in dropped]
             found = zone.store.read(lambda tx: placements.read_by_uuid(tx, uuids))
             cancelling = [p for p in found if p.state is State.CANCELLING]
-            child_calls.send_cancels(zone, cancelling, self._time_limit_s(kept))
+            # What is not answered at once is repeated in the background, and its answer wakes this boot.
+            child_calls.send_cancels(zone, cancelling, zone.conf.retry_pause)
 
     def _time_limit_s(self, held: Sequence[Placement]) -> float:
         """Return how long children may take with a call: half of what is left to confirm all these holds.
