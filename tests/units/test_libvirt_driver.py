@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders.libvirt_bench import Killed, LibvirtBench, desired, dies_at, wanted
+from tests.builders.libvirt_bench import ROUNDS, Killed, LibvirtBench, desired, dies_at, wanted
 from zonesched.compute.desired_state import Observed, Power, RebootType
 from zonesched.compute.driver import DriverUnknown, HasHost, HasWork, load_driver
 from zonesched.compute.lease import Lease
@@ -324,6 +324,20 @@ class TestPower:
         driver.apply(A, desired(2, Power.STOPPED))
         assert bench.told(driver) == [reached(2, Power.STOPPED)]
 
+    def test_a_refusal_is_told_by_the_next_agent_where_the_first_one_died_before_it_could(
+        self, bench: LibvirtBench, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        driver = bench.driver()
+        run(bench, driver)
+        refuse(monkeypatch, bench, "pause")
+        driver.apply(A, desired(1, Power.PAUSED))
+        for _ in range(ROUNDS):
+            driver.work()
+        again = bench.driver()
+        again.found()
+
+        assert bench.told(again) == [Built(A, Observed(1, Power.RUNNING, "domain_not_paused"))]
+
     def test_a_reboot_that_libvirt_refuses_does_not_come_with_the_next_state(
         self, bench: LibvirtBench, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -379,6 +393,23 @@ class TestByItself:
         assert bench.told(driver) == [expected]
         assert bench.power(A) is power
         assert bench.told(driver) == []
+
+    def test_its_reason_is_told_by_the_next_agent_where_the_first_one_died_before_it_could(
+        self, bench: LibvirtBench
+    ) -> None:
+        driver = bench.driver()
+        run(bench, driver)
+        bench.domain(A).destroy()
+        driver.work()  # Its state is written, and nobody fetches the report.
+        again = bench.driver()
+        assert list(again.found()) == [A]
+
+        assert bench.told(again) == [Built(A, Observed(0, Power.STOPPED, "domain_destroyed"))]
+        again.apply(A, desired(1))
+        assert bench.told(again) == [reached(1, Power.RUNNING)]
+        last = bench.driver()
+        last.found()
+        assert bench.told(last) == [Built(A, Observed(1, Power.RUNNING))]
 
     def test_one_that_somebody_starts_is_told(self, bench: LibvirtBench) -> None:
         driver = bench.driver()

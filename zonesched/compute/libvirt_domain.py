@@ -33,7 +33,8 @@ class Marker:
     """Instance of a domain, and the last state that the driver has brought about or found.
 
     `folder`: the state folder of its agent, since several agents may use one libvirt. `is_built`: its disk is
-    whole, and it has run. `name`, `flavor` and `image` are for people. `disk_gb`: of the flavor.
+    whole, and it has run. `name`, `flavor` and `image` are for people. `disk_gb`: of the flavor. `reason`: why
+    it is not in the state of that generation, a code; "" where it is.
     """
 
     key: Key
@@ -47,6 +48,7 @@ class Marker:
     power: Power = Power.RUNNING
     reboots: int = 0
     rebuilds: int = 0
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,8 @@ def marker_of(xml: str) -> Marker:
             power=Power(found["power"]),
             reboots=int(found["reboots"]),
             rebuilds=int(found["rebuilds"]),
+            # An earlier version has written none.
+            reason=found.get("reason", ""),
         )
     except (ElementTree.ParseError, KeyError) as error:
         raise ValueError(f"the marker cannot be read: {error!r}") from None
@@ -159,6 +163,7 @@ def _element(marker: Marker, namespace: str) -> ElementTree.Element:
         power=marker.power.value,
         reboots=str(marker.reboots),
         rebuilds=str(marker.rebuilds),
+        reason=marker.reason,
     )
 
 

@@ -150,9 +150,10 @@ class LibvirtInstance:
         """Write the state that a domain was found in; return it, with a reason where nobody asked for it."""
         before = domain.marker
         is_as_left = before.power is domain.power
-        if not (is_as_left and before.is_built):
-            self._note(replace(before, power=domain.power, is_built=True))
-        reason = "" if is_as_left else domain.ended or CHANGED_OUTSIDE
+        reason = before.reason if is_as_left else domain.ended or CHANGED_OUTSIDE
+        after = replace(before, power=domain.power, is_built=True, reason=reason)
+        if after != before:
+            self._note(after)
         self._generation = before.generation
         return Observed(before.generation, domain.power, reason, before.rebuilds)
 
@@ -189,7 +190,8 @@ class LibvirtInstance:
             case Step.DROP_SAVED:
                 domains.drop_saved(self.key)
             case Step.COUNT_REBOOT:
-                self._note(replace(domain.marker, power=Power.STOPPED, reboots=desired.reboots))
+                off = replace(domain.marker, power=Power.STOPPED, reason="")
+                self._note(replace(off, reboots=desired.reboots))
             case Step.REBUILD:
                 self._rebuild(domain.marker)
             case Step.PAUSE:
@@ -216,13 +218,14 @@ class LibvirtInstance:
         """Make the disk anew, then count that: a rebuild that was cut short is made again."""
         image, rebuilds = self._desired.image, self._desired.rebuilds
         self._around.disks.make(self.key, image, marker.disk_gb)
-        self._note(replace(marker, power=Power.STOPPED, rebuilds=rebuilds, image=str(image.get("name", ""))))
+        off = replace(marker, power=Power.STOPPED, reason="")
+        self._note(replace(off, rebuilds=rebuilds, image=str(image.get("name", ""))))
 
     def _done(self, domain: Domain, reason: str = "") -> Sequence[DriverEvent]:
         desired, before = self._desired, domain.marker
         # A reboot that was not done is passed over: a later state must not bring it about.
         passed = replace(before, generation=desired.generation, power=domain.power, reboots=desired.reboots)
-        self._note(passed)
+        self._note(replace(passed, reason=reason))
         self._generation = desired.generation
         self._begin()
         self._phase = self._rest
