@@ -33,8 +33,8 @@ class Marker:
     """Instance of a domain, and the last state that the driver has brought about or found.
 
     `folder`: the state folder of its agent, since several agents may use one libvirt. `is_built`: its disk is
-    whole, and it has run. `name`, `flavor` and `image` are for people. `disk_gb`: of the flavor. `reason`: why
-    it is not in the state of that generation, a code; "" where it is.
+    whole, and it has run. `name`, `flavor` and `image` are for people. `disk_gb`: of the flavor. `reason`: a
+    code for why it is not in the state of that generation; "" where it is.
     """
 
     key: Key

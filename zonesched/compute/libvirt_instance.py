@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 LOST, CHANGED_OUTSIDE, MOVE_UNSUPPORTED = "domain_lost", "domain_changed_outside", "move_unsupported"
 TRIES = 2
 """Tries of a step that libvirt refuses: the domain may have changed between the look and the step."""
+WRITE_AGAIN_S = 30.0
+"""Pause before a marker is written again that libvirt has refused, such as on a full disk."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ class LibvirtInstance:
         self._generation = 0
         self._started_for = 0
         self._is_started = False
+        self._unwritten: Marker | None = None
+        self._write_again_at = math.inf
         self._begin()
 
     @property
@@ -71,6 +75,8 @@ class LibvirtInstance:
 
     def advance(self, domain: Domain | None) -> Sequence[DriverEvent]:
         """Take one step, given the domain of this uuid; return its events. Raises LibvirtAway."""
+        if domain is not None and self._unwritten is not None:
+            domain = replace(domain, marker=self._unwritten)
         try:
             happened = self._phase(domain)
         except Refused as refused:
@@ -152,8 +158,11 @@ class LibvirtInstance:
         is_as_left = before.power is domain.power
         reason = before.reason if is_as_left else domain.ended or CHANGED_OUTSIDE
         after = replace(before, power=domain.power, is_built=True, reason=reason)
-        if after != before:
+        if not before.is_built:
+            # A later agent would remove one that it does not know to be built.
             self._note(after)
+        elif after != before:
+            self._remember(after)
         self._generation = before.generation
         return Observed(before.generation, domain.power, reason, before.rebuilds)
 
@@ -164,6 +173,8 @@ class LibvirtInstance:
         if domain is None:
             return self._fail(LOST)
         if domain.power is domain.marker.power:
+            if self._around.monotonic() >= self._write_again_at:
+                self._remember(domain.marker)
             return ()
         return (Changed(self.key, self._found(domain)),)
 
@@ -225,7 +236,7 @@ class LibvirtInstance:
         desired, before = self._desired, domain.marker
         # A reboot that was not done is passed over: a later state must not bring it about.
         passed = replace(before, generation=desired.generation, power=domain.power, reboots=desired.reboots)
-        self._note(replace(passed, reason=reason))
+        self._remember(replace(passed, reason=reason))
         self._generation = desired.generation
         self._begin()
         self._phase = self._rest
@@ -233,6 +244,17 @@ class LibvirtInstance:
 
     def _note(self, marker: Marker) -> None:
         self._around.domains.note(marker)
+        self._unwritten, self._write_again_at = None, math.inf
+
+    def _remember(self, marker: Marker) -> None:
+        """Note what has come about already; where libvirt refuses that, it is reported all the same."""
+        try:
+            self._note(marker)
+        except Refused as refused:
+            if self._unwritten is None:
+                log.warning("instance %s: %s: %s", self.key.uuid, refused.reason, refused)
+            self._unwritten = marker
+            self._write_again_at = self._around.monotonic() + WRITE_AGAIN_S
 
     # -- failed and ending ---------------------------------------------------------------------------------
 
