@@ -611,6 +611,16 @@ class TestDisks:
         assert bench.told(driver) == [Failed(A, "image_file_missing")]
         assert (bench.names(), bench.files()) == ([], [])
 
+    @pytest.mark.parametrize("length", [250, 255])
+    def test_an_image_whose_name_is_too_long_for_a_file_fails_alone(
+        self, bench: LibvirtBench, images: Path, length: int
+    ) -> None:
+        driver = bench.driver(image_folder=str(images))
+        driver.spawn(wanted(A, image="a" * length, disk=1))
+        driver.spawn(wanted(B, image="cirros", disk=1))
+
+        assert sorted(bench.told(driver), key=repr) == [Built(B), Failed(A, "image_file_missing")]
+
     def test_an_image_larger_than_the_flavors_disk_fails(self, bench: LibvirtBench, images: Path) -> None:
         qemu_img("create", "-q", "-f", "qcow2", str(images / "large.qcow2"), "2G")
         driver = bench.driver(image_folder=str(images))

@@ -7,6 +7,7 @@ has them as NAME.qcow2 or NAME.raw, by the image's id or else by its name.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -88,7 +89,8 @@ class Disks:
         for name in filter(SAFE_NAME.fullmatch, _names(image)):
             for form in FORMATS:
                 path = self._images / f"{name}.{form}"
-                if path.is_file():
+                # False also where the file system takes no such name, as one of 252 characters.
+                if os.path.isfile(path):
                     return Base(path, form)
         raise Refused(IMAGE_MISSING, f"{self._images} has no file of the image {_names(image)!r}")
 
