@@ -725,6 +725,24 @@ class TestAgent:
         self.run(agent, clock, 25)
         assert zone.looks == 13
 
+    def test_a_report_that_the_zone_cannot_take_holds_up_no_other(self, clock: FakeClock) -> None:
+        keys = [Key(f"i{number}", 1) for number in range(1100)]
+        zone, calls = ZoneStandIn(keys), 0
+        take = zone.report
+
+        def refuse_one(reports: Sequence[Report]) -> None:
+            nonlocal calls
+            calls += 1
+            if any(report.key == keys[600] for report in reports):
+                raise ZoneRefused(400, "invalid_value", "no", "reports")
+            take(reports)
+
+        zone.report = refuse_one  # type: ignore[method-assign]
+        self.agent(zone, clock).step()
+
+        assert [key for key, status in zone.status.items() if status != "ACTIVE"] == [keys[600]]
+        assert calls < 25
+
     def test_a_console_that_is_asked_for_is_brought_at_once_and_each_time_anew(
         self, clock: FakeClock
     ) -> None:

@@ -289,15 +289,23 @@ class Agent:
 
     def _report(self) -> None:
         while self.state.unreported:
-            reports = tuple(islice(self.state.unreported.values(), BATCH))
-            try:
-                self._zone.report(reports)
-            except ZoneRefused as error:
-                if not error.is_of_content:
-                    raise
-                # Sent again they would be refused again.
-                log.error("the zone refused reports (%s): %s", error.code, error.message)
-            self._take([Reported(reports)])
+            self._send(tuple(islice(self.state.unreported.values(), BATCH)))
+
+    def _send(self, reports: Sequence[Report]) -> None:
+        """Send reports; where the zone cannot take their content, find the one at fault."""
+        try:
+            self._zone.report(reports)
+        except ZoneRefused as error:
+            if not error.is_of_content:
+                raise
+            if len(reports) > 1:
+                middle = len(reports) // 2
+                self._send(reports[:middle])
+                self._send(reports[middle:])
+                return
+            # Sent again it would be refused again.
+            log.error("the zone refused a report (%s): %s: %s", error.code, error.message, reports[0])
+        self._take([Reported(tuple(reports))])
 
     def _take(self, events: Sequence[Event]) -> None:
         self.state, instructions = handle(self.state, events)
