@@ -10,6 +10,8 @@ from tests.builders.boots import FLAVOR
 from tests.builders.real_agent import RealAgent, a_machine
 from tests.builders.tree import Tree
 from tests.builders.wsgi_transport import Refuse
+from zonesched.compute import fake
+from zonesched.compute.driver import DriverSettings
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 409])
@@ -32,3 +34,28 @@ def test_a_report_that_was_refused_for_a_while_is_sent_again(tmp_path: Path, sta
     # then it arrives all the same
     shown = node.client("member").get(f"/servers/{uuid}").json["server"]
     assert (shown["status"], shown["OS-EXT-STS:task_state"]) == ("SHUTOFF", None)
+
+
+def test_a_drivers_reason_that_is_no_code_arrives_as_a_general_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given a driver that says in words why it cannot stop a server
+    monkeypatch.setattr(fake, "ACTION_FAILED", "The guest does not answer.")
+    tree = Tree(tmp_path)
+    node = tree.add("zone")
+    agent = RealAgent(tree, "zone", [a_machine("h1")])
+    agent.driver._settings = DriverSettings(action_failure_rate=1.0)
+    node.client().post("/flavors", FLAVOR)
+    body = {"server": {"name": "vm", "flavorRef": "small"}}
+    uuid = node.client("member").post("/servers", body).json["server"]["id"]
+    tree.settle()
+    agent.work()
+    # when the server is to stop
+    node.client("member").post(f"/servers/{uuid}/action", {"os-stop": None})
+    agent.work()
+    # then that has ended, and failed
+    shown = node.client("member").get(f"/servers/{uuid}").json["server"]
+    assert (shown["status"], shown["OS-EXT-STS:task_state"]) == ("ACTIVE", None)
+    [last, *_] = node.client().get(f"/servers/{uuid}/os-instance-actions").json["instanceActions"]
+    path = f"/servers/{uuid}/os-instance-actions/{last['request_id']}"
+    assert "driver" in str(node.client().get(path).json["instanceAction"]["message"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,12 @@ from zonesched.compute.restored_zone import Running
 from zonesched.compute.usage_ledger import Booked, Claim, HostClass, Statement
 from zonesched.tracing import Trace
 
+log = logging.getLogger(__name__)
+
 UUID = re.compile(r"[0-9A-Za-z-]{1,64}")
+CODE = re.compile(r"[a-z0-9_]{0,64}")
+"""Form of a driver's reason."""
+DRIVER_FAILED = "driver_failed"
 BATCH = 500
 """Hosts or reports in one call."""
 
@@ -127,7 +133,7 @@ class AgentClient:
                 "attempt": one.key.attempt,
                 "host": one.host,
                 "is_built": one.is_built,
-                "reason": one.observed.reason,
+                "reason": _code(one.key, one.observed.reason),
                 **_state(one.observed),
             }
             for one in running
@@ -152,13 +158,21 @@ def _line(report: Report) -> Mapping[str, Any]:
         "uuid": report.key.uuid,
         "attempt": report.key.attempt,
         "state": report.state.value,
-        "reason": report.reason,
+        "reason": _code(report.key, report.reason),
     }
     if report.state is ReportState.ACTIVE:
         line |= _state(report.observed)
     if report.state is ReportState.LEFT:
         line |= {"left_for": report.left_for}
     return line
+
+
+def _code(key: Key, reason: str) -> str:
+    """Return a driver's reason, or a general one where no zone could take it."""
+    if CODE.fullmatch(reason):
+        return reason
+    log.error("instance %s: the driver's reason is no code: %r", key.uuid, reason)
+    return DRIVER_FAILED
 
 
 def _state(observed: Observed) -> Mapping[str, Any]:
