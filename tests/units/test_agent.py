@@ -714,6 +714,39 @@ class TestAgent:
         self.agent(zone, clock, failure_rate=1.0).step()
         assert zone.status == {A: "ERROR"}
 
+    def test_a_driver_that_raises_an_error_for_one_instance_builds_the_others(self, clock: FakeClock) -> None:
+        class Faulty(FakeDriver):
+            def spawn(self, wanted: Wanted) -> None:
+                if wanted.key == A:
+                    raise KeyError("template")
+                super().spawn(wanted)
+
+        zone = ZoneStandIn([A, B])
+        agent = Agent(zone, Faulty(DriverSettings(), clock), clock, [InventoryHost("h1")], Rhythm())
+
+        self.run(agent, clock, 1)
+
+        assert zone.status == {A: "ERROR", B: "ACTIVE"}
+
+    def test_a_driver_that_raises_an_error_stops_no_instance_that_was_to_leave(
+        self, clock: FakeClock
+    ) -> None:
+        class Faulty(FakeDriver):
+            def leave(self, wanted: Wanted) -> None:
+                raise RuntimeError("unsupported")
+
+        zone = ZoneStandIn([A])
+        agent = Agent(zone, Faulty(DriverSettings(), clock), clock, [InventoryHost("h1")], Rhythm())
+        agent.step()
+        told: list[Report] = []
+        zone.fetch = lambda: leaves(A, 2)  # type: ignore[method-assign]
+        zone.report = told.extend  # type: ignore[method-assign,assignment]
+        clock.advance(Rhythm().poll_s)
+
+        agent.step()
+
+        assert told == [Report(A, ReportState.LEFT, "driver_failed", left_for=2)]
+
     def test_refused_reports_do_not_stop_the_agent(self, clock: FakeClock) -> None:
         zone = ZoneStandIn([A])
         agent = self.agent(zone, clock)

@@ -16,7 +16,7 @@ from typing import Protocol
 from zonesched import tracing
 from zonesched.compute.client import BATCH, ZoneIdentity
 from zonesched.compute.connection import ZoneRefused, ZoneUnavailable
-from zonesched.compute.driver import Driver
+from zonesched.compute.driver import DRIVER_FAILED, Driver
 from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.lease import Lease
 from zonesched.compute.machine import (
@@ -24,10 +24,13 @@ from zonesched.compute.machine import (
     ConsoleAsk,
     Destroy,
     Event,
+    Failed,
     Fetched,
     Found,
+    Instruction,
     Key,
     Leave,
+    Left,
     Report,
     Reported,
     Return,
@@ -309,24 +312,35 @@ class Agent:
 
     def _take(self, events: Sequence[Event]) -> None:
         self.state, instructions = handle(self.state, events)
+        failed: list[Event] = []
         for instruction in instructions:
-            match instruction:
-                case Spawn(wanted):
-                    with tracing.within(wanted.trace):
-                        log.info("building instance %s, attempt %d", wanted.key.uuid, wanted.key.attempt)
-                    self._driver.spawn(wanted)
-                case Apply(key, desired):
-                    self._driver.apply(key, desired)
-                case Destroy(key):
-                    self._driver.destroy(key)
-                case Leave(wanted):
-                    with tracing.within(wanted.trace):
-                        log.info("stopping instance %s, which moves to another host", wanted.key.uuid)
-                    self._driver.leave(wanted)
-                case Return(wanted):
-                    with tracing.within(wanted.trace):
-                        log.info("instance %s stays: its move has failed", wanted.key.uuid)
-                    self._driver.come_back(wanted)
+            try:
+                self._carry_out(instruction)
+            except Exception:
+                # Instructions are given once, so all others have to be carried out now.
+                log.exception("the driver failed to %s", type(instruction).__name__.lower())
+                failed += _failure(instruction)
+        if failed:
+            self._take(failed)
+
+    def _carry_out(self, instruction: Instruction) -> None:
+        match instruction:
+            case Spawn(wanted):
+                with tracing.within(wanted.trace):
+                    log.info("building instance %s, attempt %d", wanted.key.uuid, wanted.key.attempt)
+                self._driver.spawn(wanted)
+            case Apply(key, desired):
+                self._driver.apply(key, desired)
+            case Destroy(key):
+                self._driver.destroy(key)
+            case Leave(wanted):
+                with tracing.within(wanted.trace):
+                    log.info("stopping instance %s, which moves to another host", wanted.key.uuid)
+                self._driver.leave(wanted)
+            case Return(wanted):
+                with tracing.within(wanted.trace):
+                    log.info("instance %s stays: its move has failed", wanted.key.uuid)
+                self._driver.come_back(wanted)
 
     def _pause_s(self) -> float:
         now = self._clock.monotonic()
@@ -335,3 +349,15 @@ class Agent:
         else:
             zone_s = min(self._beat_at, self._fetch_at, self._renew_at) - now
         return max(0.0, min(zone_s, self._driver.next_event_s()))
+
+
+def _failure(instruction: Instruction) -> Sequence[Event]:
+    """Return what becomes of an instruction that the driver has raised an error for."""
+    match instruction:
+        case Spawn(wanted) | Return(wanted):
+            return [Failed(wanted.key, DRIVER_FAILED)]
+        case Leave(wanted):
+            return [Left(wanted.key, wanted.leaves_for, DRIVER_FAILED)]
+        case Apply() | Destroy():
+            # It is given again with the next list of the zone.
+            return []

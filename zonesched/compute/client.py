@@ -11,6 +11,7 @@ from typing import Any
 
 from zonesched.compute.connection import ZoneConnection, ZoneUnavailable
 from zonesched.compute.desired_state import Desired, Observed, Power, RebootType
+from zonesched.compute.driver import DRIVER_FAILED
 from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.machine import ConsoleAsk, Fetched, Key, Report, ReportState, Wanted
 from zonesched.compute.restored_zone import Running
@@ -22,7 +23,6 @@ log = logging.getLogger(__name__)
 UUID = re.compile(r"[0-9A-Za-z-]{1,64}")
 CODE = re.compile(r"[a-z0-9_]{0,64}")
 """Form of a driver's reason."""
-DRIVER_FAILED = "driver_failed"
 BATCH = 500
 """Hosts or reports in one call."""
 

@@ -16,6 +16,8 @@ from zonesched.errors import ConfigError
 from zonesched.seams import Clock
 
 ENTRY_POINT_GROUP = "zonesched.compute_drivers"
+DRIVER_FAILED = "driver_failed"
+"""Reason where a driver has given none that is one, or has raised an error."""
 
 
 class DriverUnknown(ConfigError):
