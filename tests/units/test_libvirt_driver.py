@@ -356,62 +356,70 @@ class TestPower:
         assert bench.domain(A).ID() == number
 
 
+class FullDisk:
+    """Libvirt's disk: while it is full, libvirt refuses to write a marker."""
+
+    def __init__(self, domains: Any) -> None:
+        self._domains = domains
+        self._patch = pytest.MonkeyPatch()
+
+    def fill(self) -> None:
+        def note(_: Any, marker: Any) -> None:
+            raise Refused("domain_not_written", "No space left on device")
+
+        self._patch.setattr(self._domains, "note", note)
+
+    def empty(self) -> None:
+        self._patch.undo()
+
+
 class TestUnwritten:
     """Libvirt takes no markers, as on a full disk; what it cannot write it says, and changes nothing."""
 
     @pytest.fixture
-    def full(self, bench: LibvirtBench, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-        def note(_: Any, marker: Any) -> None:
-            raise Refused("domain_not_written", "No space left on device")
-
-        with monkeypatch.context() as full:
-            self.fill = lambda: full.setattr(bench.modules["libvirt_domains"].Domains, "note", note)
-            yield full
+    def disk(self, bench: LibvirtBench) -> Iterator[FullDisk]:
+        disk = FullDisk(bench.modules["libvirt_domains"].Domains)
+        yield disk
+        disk.empty()
 
     def test_an_action_that_was_done_is_told_and_written_once_there_is_room(
-        self, bench: LibvirtBench, full: pytest.MonkeyPatch
+        self, bench: LibvirtBench, disk: FullDisk
     ) -> None:
         driver = bench.driver()
         run(bench, driver)
-        self.fill()
+        disk.fill()
         driver.apply(A, desired(1, Power.STOPPED))
         assert bench.told(driver) == [reached(1, Power.STOPPED)]
         driver.apply(A, desired(2, Power.PAUSED))
         assert bench.told(driver) == [reached(2, Power.PAUSED)]
-        full.undo()
+        disk.empty()
 
         assert bench.told(driver, rounds=40) == []
         again = bench.driver()
         again.found()
         assert bench.told(again) == [Built(A, Observed(2, Power.PAUSED))]
 
-    def test_one_that_ends_by_itself_is_told_once(
-        self, bench: LibvirtBench, full: pytest.MonkeyPatch
-    ) -> None:
+    def test_one_that_ends_by_itself_is_told_once(self, bench: LibvirtBench, disk: FullDisk) -> None:
         driver = bench.driver()
         run(bench, driver)
-        self.fill()
+        disk.fill()
         bench.domain(A).destroy()
 
         assert bench.told(driver, rounds=40) == [reached(0, Power.STOPPED, "domain_destroyed")]
 
-    def test_one_that_a_new_agent_finds_is_not_given_up(
-        self, bench: LibvirtBench, full: pytest.MonkeyPatch
-    ) -> None:
+    def test_one_that_a_new_agent_finds_is_not_given_up(self, bench: LibvirtBench, disk: FullDisk) -> None:
         run(bench, bench.driver())
         bench.domain(A).destroy()
-        self.fill()
+        disk.fill()
         again = bench.driver()
         again.found()
 
         assert bench.told(again) == [Built(A, Observed(0, Power.STOPPED, "domain_destroyed"))]
 
-    def test_a_reboot_that_could_not_be_counted_is_refused(
-        self, bench: LibvirtBench, full: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_reboot_that_could_not_be_counted_is_refused(self, bench: LibvirtBench, disk: FullDisk) -> None:
         driver = bench.driver()
         run(bench, driver)
-        self.fill()
+        disk.fill()
         driver.apply(A, desired(1, reboots=1, reboot_type=RebootType.HARD))
 
         assert bench.told(driver) == [reached(1, Power.STOPPED, "domain_not_written")]
