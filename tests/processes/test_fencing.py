@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from subprocess import Popen
@@ -16,12 +17,17 @@ import pytest
 from tests.builders.real_processes import eventually, free_port, processes_of
 from tests.builders.zone_processes import Story, answers, launched, write_conf
 from zonesched.compute import launcher, lease, watchdog
+from zonesched.compute.agent import Agent, Rhythm
+from zonesched.compute.client import ZoneIdentity
+from zonesched.compute.connection import ZoneUnavailable
 from zonesched.compute.driver import DriverSettings
 from zonesched.compute.instance_folder import InstanceFolder
+from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.lease import Lease
-from zonesched.compute.machine import Built, DriverEvent, Fenced, Key, Wanted
+from zonesched.compute.machine import Built, DriverEvent, Fenced, Fetched, Key, Wanted
 from zonesched.compute.process import ProcessDriver
 from zonesched.compute.process_table import members, sessions
+from zonesched.compute.restored_zone import Running
 from zonesched.seams import SuspendAwareClock
 
 pytestmark = pytest.mark.slow
@@ -109,6 +115,44 @@ def test_a_lease_that_is_prolonged_ends_nothing_and_a_killed_watchdog_is_started
     eventually("the watchdog runs again", bench.watchdogs)
     assert len(bench.watchdogs()) == 1
     assert bench.running()
+
+
+class AZone:
+    """A zone that answers heartbeats alone; `kept`: whether a watchdog was there at each promise."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self.kept: list[bool] = []
+
+    def register(self, hosts: Sequence[InventoryHost]) -> ZoneIdentity:
+        return ZoneIdentity("zone", "zone-uuid")
+
+    def beat(self, fence_after_s: float = math.inf) -> None:
+        started = self._bench.driver._launched
+        self.kept.append(any(watchdog.__name__ in cast(list[str], one.args) for one in started))
+
+    def fetch(self) -> Fetched:
+        raise ZoneUnavailable("it compares its rows")
+
+    def tell(self, running: Sequence[Running]) -> None:
+        raise NotImplementedError
+
+    report = bring_console = tell
+
+
+def test_an_agent_promises_nothing_before_there_is_a_watchdog_again(bench: Bench) -> None:
+    # given an agent that was killed with its watchdog, and an instance that runs on
+    bench.hold(1, 500.0)
+    bench.driver.spawn(WANTED)
+    bench.until(built())
+    (watchdog_process,) = bench.driver._launched[:1]
+    watchdog_process.kill()
+    watchdog_process.wait()
+    # when the next agent calls its zone
+    zone = AZone(bench)
+    Agent(zone, bench.driver, CLOCK, [InventoryHost("h1")], Rhythm(fence_after_s=600.0)).step()  # type: ignore[arg-type]
+    # then somebody is there who keeps what it promises
+    assert zone.kept == [True]
 
 
 def test_after_the_end_of_its_lease_a_driver_starts_nothing_until_there_is_another(bench: Bench) -> None:

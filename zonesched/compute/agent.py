@@ -203,8 +203,8 @@ class Agent:
         Where it had run out, instances may run elsewhere by now: none is started before a list that was asked
         for after that answer.
         """
-        if self._is_unwritten:
-            # No promise before there is somebody again who keeps it.
+        if self._is_unwritten or (self._fences and not self._has_lease):
+            # No promise before somebody keeps it: an earlier agent may have died with its watchdog.
             self._driver.hold(self._driver.lease())
         sent_at = self._clock.monotonic()
         if self._fences:
