@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders.clock import FakeClock
 from zonesched.compute import launcher, process_table
 from zonesched.compute.desired_state import Desired, Observed, Power, RebootType
 from zonesched.compute.driver import DriverSettings, load_driver
@@ -268,6 +269,32 @@ def test_what_is_not_there_is_destroyed_at_once(bench: Bench) -> None:
     driver.destroy(A)
 
     bench.until(driver, Destroyed(A))
+
+
+def test_a_poll_of_many_instances_lets_the_agent_call_its_zone_in_between(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given a machine on which the end of an instance takes a quarter of a second
+    clock, remove = FakeClock(), InstanceFolder.remove
+
+    def slow(folder: InstanceFolder) -> bool:
+        clock.advance(0.25)
+        return remove(folder)
+
+    monkeypatch.setattr(InstanceFolder, "remove", slow)
+    driver = ProcessDriver(DriverSettings(state_folder=str(tmp_path)), clock)
+    # when many are to end
+    keys = [Key(f"i-{number}", 1) for number in range(20)]
+    for key in keys:
+        driver.destroy(key)
+    told: list[DriverEvent] = []
+    while len(told) < len(keys):
+        began_at = clock.monotonic()
+        told += driver.poll()
+        # then no poll takes long
+        assert clock.monotonic() - began_at < 2.0
+    assert told == [Destroyed(key) for key in keys]
+    os.close(driver._lock)
 
 
 @pytest.mark.parametrize(

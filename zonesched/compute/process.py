@@ -29,6 +29,8 @@ from zonesched.model.console import CONSOLE_TRAIT, MAX_CONSOLE_BYTES
 from zonesched.seams import Clock
 
 DEFAULT_COMMAND = ("sleep", "infinity")
+POLL_S = 1.0
+"""Longest time for the steps of one poll; the next one begins with the instances that had none."""
 
 log = logging.getLogger(__name__)
 
@@ -105,11 +107,16 @@ class ProcessDriver:
         self._instances.setdefault(key, ProcessInstance(self._around, key)).end()
 
     def poll(self) -> Sequence[DriverEvent]:
+        """Take a step with each instance in turn, until the agent has to call its zone again."""
         happened, self._happened = self._happened, []
-        for key, instance in list(self._instances.items()):
+        ends_at = self._around.monotonic() + POLL_S
+        for key in list(self._instances):
+            instance = self._instances[key] = self._instances.pop(key)
             happened += self._advance(key, instance)
             if instance.is_gone:
                 del self._instances[key]
+            if self._around.monotonic() >= ends_at:
+                break
         self._launched = [launched for launched in self._launched if launched.poll() is None]
         return happened
 

@@ -377,7 +377,7 @@ class ProcessInstance:
     def _has_ended(self, *, is_hard: bool = False) -> bool:
         """Tell whether nothing of its session runs; otherwise ask for its end, and enforce it in time."""
         process = self._folder.process()
-        if process is None or not process_table.members(process):
+        if process is None or not (process_table.is_alive(process) or process_table.members(process)):
             return True
         now = self._around.monotonic()
         is_first = self._asked_to_end_at == math.inf
@@ -386,8 +386,8 @@ class ProcessInstance:
         if is_hard or not is_led or now - self._asked_to_end_at > self._around.stop_s:
             process_table.send(process, signal.SIGKILL)
         elif is_first:
-            process_table.send(process, signal.SIGTERM)
-            process_table.send(process, signal.SIGCONT)  # One that is paused hears the other once it goes on.
+            # One that is paused hears the first once it goes on.
+            process_table.send(process, signal.SIGTERM, signal.SIGCONT)
         return False
 
     def _why_ended(self) -> str:

@@ -64,11 +64,13 @@ def are_paused(process: Process) -> bool:
     return bool(states) and all(state == "T" for state in states)
 
 
-def send(process: Process, number: signal.Signals) -> None:
-    """Send a signal to all processes in the session of a process."""
-    for pid in members(process):
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
+def send(process: Process, *numbers: signal.Signals) -> None:
+    """Send signals, one after the other, to all processes in the session of a process."""
+    pids = members(process)
+    for number in numbers:
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
 
 def _stat(pid: int) -> list[str]:
