@@ -675,6 +675,24 @@ class TestAgent:
         assert zone.status == {A: "ACTIVE"}
         assert len(pauses) < 20
 
+    def test_each_reason_for_which_a_zone_is_not_called_is_said_once(
+        self, clock: FakeClock, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        zone = ZoneStandIn([A])
+        agent = self.agent(zone, clock)
+        zone.outage = ZoneUnavailable("the zone cannot be reached")
+        self.run(agent, clock, 120)
+        zone.outage = ZoneRefused(401, "unauthorized", "the password is wrong", "")
+        self.run(agent, clock, 120)
+        zone.outage = None
+        self.run(agent, clock, 20)
+
+        assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+            "the zone cannot be reached; retrying",
+            "the zone refused (401 unauthorized): the password is wrong; retrying",
+            "the zone is back",
+        ]
+
     def test_an_agent_that_starts_before_its_zone_registers_later(self, clock: FakeClock) -> None:
         zone = ZoneStandIn([A])
         zone.outage = ZoneUnavailable("not there yet")

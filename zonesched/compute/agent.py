@@ -108,7 +108,7 @@ class Agent:
         self._host_of: Mapping[Key, str] = {}
         self._asked_consoles: Sequence[ConsoleAsk] = ()
         self._beat_at = self._fetch_at = self._call_at = clock.monotonic()
-        self._failures = 0
+        self._failures, self._put_off_why = 0, ""
         self._has_lease = self._is_unwritten = False
         lease, ends_at = driver.lease(), clock.monotonic() + rhythm.fence_after_s
         if ends_at < lease.until_s:
@@ -153,11 +153,12 @@ class Agent:
         else:
             if self._failures:
                 log.warning("the zone is back")
-            self._failures = 0
+            self._failures, self._put_off_why = 0, ""
 
     def _put_off(self, why: str) -> None:
-        if not self._failures:
+        if why != self._put_off_why:
             log.warning("%s; retrying", why)
+        self._put_off_why = why
         pause_s = min(self._rhythm.first_retry_s * 2 ** min(self._failures, 20), self._rhythm.longest_retry_s)
         self._failures += 1
         self._call_at = self._clock.monotonic() + pause_s
