@@ -137,9 +137,16 @@ class Domains:
         self._call("domain_not_stopped", lambda: self._lookup(key).destroy())
 
     def undefine(self, key: Key) -> None:
-        """Remove the definition of one that does not run, with its saved state."""
+        """Remove the definition of one that does not run, with its saved state and marks of backups."""
         flags = libvirt.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE | libvirt.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
-        self._call("domain_not_removed", lambda: self._lookup(key).undefineFlags(flags))
+
+        def remove() -> None:
+            domain = self._lookup(key)
+            for checkpoint in domain.listAllCheckpoints():
+                checkpoint.delete(libvirt.VIR_DOMAIN_CHECKPOINT_DELETE_METADATA_ONLY)
+            domain.undefineFlags(flags)
+
+        self._call("domain_not_removed", remove)
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
