@@ -517,6 +517,20 @@ def test_all_instances_of_a_host_move_while_there_is_time(tree: Tree, node: Node
     assert "stays" not in admin.post(f"/hosts/{large['id']}", do="drain").text
 
 
+def test_a_second_request_leaves_all_alone_that_move_already(tree: Tree, node: Node, admin: Visitor) -> None:
+    for host in ("host-1", "host-2"):
+        node.client().call("PUT", "/os-services/disable", {"host": host})
+    tree.register("zone", [a_host("large", vcpus=300)])
+    boot(tree, node, count=205)
+    tree.register("zone", [a_host("other", vcpus=300)])
+    (large,) = node.client().get("/os-hypervisors?hypervisor_hostname_pattern=large").json["hypervisors"]
+    page = admin.post(f"/hosts/{large['id']}", do="drain").text
+    assert "205 instances were asked to move away." in page
+    page = admin.post(f"/hosts/{large['id']}", do="drain").text
+    assert "205 servers are on their way to other hosts." in page
+    assert "stays" not in page
+
+
 def test_a_move_for_which_there_is_no_time_is_named(
     tree: Tree, node: Node, admin: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

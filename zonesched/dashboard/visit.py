@@ -66,6 +66,16 @@ class Visit:
         given = {name: value for name, value in query.items() if value}
         return self._perform(InnerCall("GET", path, given, is_wanted=self.is_wanted))
 
+    def read_all(self, path: str, noun: str, /, **query: str) -> list[Any]:
+        """Read all pages of a list. Raises as `read`."""
+        found: list[Any] = []
+        while True:
+            page = self.read(path, **query)
+            found += page[noun]
+            if f"{noun}_links" not in page:
+                return found
+            query["marker"] = page[noun][-1]["id"]
+
     def write(
         self,
         method: str,

@@ -111,15 +111,14 @@ def _page(visit: Visit, moved: _Moved) -> Page:
     name = host["hypervisor_hostname"]
     services = visit.read("/os-services", host=name)["services"]
     service = next((one for one in services if one["id"] == host["id"]), None)
-    servers = _servers(visit, name)
     return Page(
         "host.html",
         {
             "host": host,
             "service": service,
-            "servers": servers,
+            "servers": _servers(visit, name),
             "listed": LISTED,
-            "moving": len(_moving(servers)),
+            "moving": len(_moving(visit, name)),
             "moved": moved,
         },
     )
@@ -133,15 +132,18 @@ def _servers(visit: Visit, host_name: str) -> Sequence[Mapping[str, Any]]:
     return found
 
 
-def _moving(servers: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Return the ids of the servers that are on their way to another host."""
-    return {server["id"] for server in servers if server["OS-EXT-STS:task_state"] == MOVING}
+def _moving(visit: Visit, host_name: str) -> set[str]:
+    """Return the ids of all servers that are on their way from a host to another one."""
+    found = visit.read_all(
+        "/servers/detail", "servers", host=host_name, task_state=MOVING, all_tenants="true"
+    )
+    return {server["id"] for server in found}
 
 
 def _move_away(visit: Visit) -> _Moved:
     """Ask each instance that is not on its way yet to move, as long as there is time."""
     host = _host(visit)
-    moving = _moving(_servers(visit, host["hypervisor_hostname"]))
+    moving = _moving(visit, host["hypervisor_hostname"])
     servers = [server for server in host["servers"] if server["uuid"] not in moving]
     clock = visit.zone.clock
     until = clock.monotonic() + MOVE_WITHIN_S
