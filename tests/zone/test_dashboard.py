@@ -505,6 +505,12 @@ def test_a_host_is_emptied(tree: Tree, node: Node, admin: Visitor) -> None:
     assert "resize_migrating" in page.text
 
 
+def test_a_host_that_is_emptied_gets_and_keeps_its_reason(node: Node, admin: Visitor) -> None:
+    id = node.client().get("/os-hypervisors").json["hypervisors"][0]["id"]
+    assert "Disabled: new fans" in admin.post(f"/hosts/{id}", do="drain", reason="new fans").text
+    assert "Disabled: new fans" in admin.post(f"/hosts/{id}", do="drain").text
+
+
 def test_all_instances_of_a_host_move_while_there_is_time(tree: Tree, node: Node, admin: Visitor) -> None:
     tree.register("zone", [a_host("large", vcpus=64)])
     boot(tree, node, count=40)

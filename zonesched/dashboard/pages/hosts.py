@@ -62,9 +62,9 @@ def change(visit: Visit) -> Result:
     """Disable, enable, force down or empty a host."""
     id = visit.args["id"]
     service = f"/os-services/{id}"
+    reason = {"disabled_reason": visit.form.get("reason")} if visit.form.get("reason") else {}
     match visit.form.get("do"):
         case "disable":
-            reason = {"disabled_reason": visit.form.get("reason")} if visit.form.get("reason") else {}
             visit.write("PUT", service, {"status": "disabled", **reason})
         case "enable":
             visit.write("PUT", service, {"status": "enabled"})
@@ -73,7 +73,9 @@ def change(visit: Visit) -> Result:
         case "release":
             visit.write("PUT", service, {"forced_down": False})
         case "drain":
-            visit.write("PUT", service, {"status": "disabled"})
+            # A host that is disabled already keeps its reason.
+            if reason or _host(visit)["status"] != "disabled":
+                visit.write("PUT", service, {"status": "disabled", **reason})
             return _page(visit, _move_away(visit))
         case _:
             raise BadRequest("do: there is no such action.", field="do")
