@@ -497,6 +497,23 @@ def test_a_host_is_disabled_and_enabled_again(node: Node, admin: Visitor) -> Non
     assert "new fans" not in admin.text(f"/hosts/{id}")
 
 
+def test_a_host_whose_agent_is_silent_can_be_forced_down_and_released(
+    tree: Tree, node: Node, admin: Visitor
+) -> None:
+    path = f"/hosts/{node.client().get('/os-hypervisors').json['hypervisors'][0]['id']}"
+    tree.clock.advance(node.zone.conf.service_down_time + 1)
+    admin.sign_in()
+    page = admin.text(path)
+    assert 'class="status s-down"' in page
+    assert 'value="force_down"' in page
+    assert "Forced down" not in page
+    assert admin.post(path, do="force_down").status_code == 303
+    page = admin.text(path)
+    assert "Forced down" in page
+    assert 'value="release"' in page
+    assert 'value="force_down"' not in page
+
+
 def test_a_host_is_emptied(tree: Tree, node: Node, admin: Visitor) -> None:
     boot(tree, node, count=4)
     id = node.client().get("/os-hypervisors").json["hypervisors"][0]["id"]
