@@ -519,7 +519,10 @@ def test_a_host_is_emptied(tree: Tree, node: Node, admin: Visitor) -> None:
     id = node.client().get("/os-hypervisors").json["hypervisors"][0]["id"]
     page = admin.post(f"/hosts/{id}", do="drain")
     assert page.status_code == 200
-    assert "resize_migrating" in page.text
+    before, _, live = page.text.partition('<div id="live"')
+    assert "resize_migrating" in live
+    # News replace what is live; nobody could read there what stays, and why.
+    assert "2 instances were asked to move away." in before
 
 
 def test_a_host_that_is_emptied_gets_and_keeps_its_reason(node: Node, admin: Visitor) -> None:
