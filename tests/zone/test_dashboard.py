@@ -21,8 +21,10 @@ from zonesched.dashboard import render
 from zonesched.dashboard.headers import POLICY
 from zonesched.dashboard.table import PAGES
 from zonesched.model.caller import Role
+from zonesched.model.catalog import CatalogFlavor, CatalogImage
+from zonesched.model.request_spec import Flavor, Image
 from zonesched.services.catalog import users
-from zonesched.store import copies
+from zonesched.store import copies, flavors, images
 from zonesched.store.tables import unheard
 
 FLAVOR = {"flavor": {"name": "small", "vcpus": 1, "ram": 64, "disk": 1}}
@@ -463,6 +465,27 @@ def test_the_form_boots_once_however_often_it_is_sent(tree: Tree, node: Node, ad
     assert answers[0].headers["Location"] == answers[1].headers["Location"]
     tree.settle()
     assert len(node.client().get("/servers").json["servers"]) == 3
+
+
+def test_every_flavor_and_image_can_be_chosen_and_every_flavor_is_listed(node: Node, admin: Visitor) -> None:
+    def fn(tx: sa.Connection) -> None:
+        for n in range(1001):
+            flavors.insert(tx, CatalogFlavor(Flavor(f"f{n}", f"f{n}", vcpus=1, ram_mb=1, disk_gb=0), n != 0))
+            images.insert(tx, CatalogImage(Image(id=f"i{n}", name=f"i{n}")))
+
+    node.zone.store.write(fn)
+    form = admin.text("/boot?flavor=f999&image=i1000")
+    assert form.count('<option value="f') == 1001
+    assert form.count('<option value="i') == 1001
+    assert '<option value="f999" selected>' in form
+    listed, path = "", "/flavors"
+    while path:
+        page = admin.text(path)
+        listed += page
+        found = re.search(r'href="/dashboard(/flavors\?marker=[^"]+)">Next', page)
+        path = found[1] if found else ""
+    assert listed.count("/dashboard/boot?flavor=f") == 1001
+    assert listed.count("<td>no</td>") == 1
 
 
 def test_a_dry_run_boots_nothing_and_shows_the_same_call_as_commands(node: Node, admin: Visitor) -> None:

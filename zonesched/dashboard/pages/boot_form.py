@@ -94,8 +94,8 @@ def _page(
         {
             "given": {name: form.get(name) for name in (*FIELDS, *HINTS, "enabled_filters")},
             "hint_rows": (rows + [("", "")] * ROWS)[: max(ROWS, len(rows))],
-            "flavors": visit.read("/flavors")["flavors"],
-            "images": visit.read("/images")["images"],
+            "flavors": visit.read_all("/flavors", "flavors", is_public="none"),
+            "images": visit.read_all("/images", "images"),
             "zones": [one["zoneName"] for one in _availability_zones(visit)],
             "key": visit.zone.clock.random_bytes(KEY_BYTES).hex(),
             "lines": lines or {},

@@ -5,12 +5,16 @@ from __future__ import annotations
 from zonesched.dashboard.visit import Page, Redirect, Visit
 from zonesched.errors import BadRequest
 
+PAGE = "200"
 SIZES = ("vcpus", "ram", "disk")
 
 
 def list_all(visit: Visit) -> Page:
-    """List the flavors that the reader may use."""
-    return Page("flavors.html", {"flavors": visit.read("/flavors/detail")["flavors"]})
+    """List the flavors that the reader may use; an admin's list has those that are not public, too."""
+    found = visit.read("/flavors/detail", is_public="none", limit=PAGE, marker=visit.query.get("marker", ""))
+    flavors = found["flavors"]
+    marker = flavors[-1]["id"] if "flavors_links" in found else ""
+    return Page("flavors.html", {"flavors": flavors, "marker": marker})
 
 
 def change(visit: Visit) -> Redirect:
