@@ -19,6 +19,7 @@ from tests.builders.visitor import Visitor
 from tests.builders.wsgi_transport import Dead
 from zonesched.dashboard import render
 from zonesched.dashboard.headers import POLICY
+from zonesched.dashboard.pages import boots
 from zonesched.dashboard.table import PAGES
 from zonesched.model.caller import Role
 from zonesched.model.catalog import CatalogFlavor, CatalogImage
@@ -366,6 +367,19 @@ def test_an_admin_sees_a_boot_with_its_funnel_and_asks_about_one_host(
     assert "could take an instance now" in page
     assert "ComputeFilter" in page
     assert "There is no such host" in admin.text(f"/boots/{reservation}?host=host-9")
+
+
+def test_a_large_boot_says_of_how_many_servers_it_shows_places_and_times(
+    tree: Tree, node: Node, admin: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reservation = boot(tree, node, count=3)
+    page = admin.text(f"/boots/{reservation}")
+    assert "3 of 3 ACTIVE after" in page
+    assert "of its" not in page
+    monkeypatch.setattr(boots, "MOST_SERVERS", 2)
+    page = admin.text(f"/boots/{reservation}")
+    assert "2 of 2 ACTIVE after" in page
+    assert page.count("Of 2 of its 3 servers.") == 2
 
 
 @pytest.mark.parametrize("path", ["/boots", "/servers", "/flavors", "/users", "/boot", "/tree"])

@@ -13,6 +13,8 @@ from zonesched.errors import ZoneschedError
 
 PAGE = "50"
 MOST_SERVERS = 1000
+"""Number of a boot's servers whose places and times are counted at most."""
+
 STATUSES = ("ACTIVE", "BUILD", "UNKNOWN", "ERROR", "DELETED")
 """In the order in which bars show them."""
 
@@ -56,9 +58,9 @@ def show(visit: Visit) -> Page:
     """Show one boot; an admin also asks here why a host was not chosen."""
     id = visit.args["id"]
     boot = visit.read(f"/reservations/{id}")["reservation"]
-    servers = visit.read("/servers/detail", reservation_id=id, limit=str(MOST_SERVERS), **visit.everybody())[
-        "servers"
-    ]
+    found = visit.read("/servers/detail", reservation_id=id, limit=str(MOST_SERVERS), **visit.everybody())
+    servers = found["servers"]
+    counted = len(servers) if "servers_links" in found else boot["num_instances"]
     why = boot.get("why")
     return Page(
         "boot.html",
@@ -66,10 +68,10 @@ def show(visit: Visit) -> Page:
             "boot": boot,
             "statuses": STATUSES,
             "places": _places(visit, servers),
-            "servers": servers[:100],
+            "counted": counted,
             "why": why,
             "funnel": _funnel(why["own"]["steps"]) if why else [],
-            "points": _points(boot["created"], servers, boot["num_instances"]),
+            "points": _points(boot["created"], servers, counted),
             "attempts": _attempts(servers),
             "asked_host": visit.query.get("host", ""),
             **_one_host(visit, id),
