@@ -358,6 +358,23 @@ def test_a_member_sees_no_host_and_no_child(tree: Tree, node: Node) -> None:
         ), path
 
 
+def test_a_member_reads_that_servers_in_child_zones_are_placed(tree: Tree, node: Node) -> None:
+    leaf = tree.add("leaf", hosts_=[a_host("below-1", zone="below")], parent="zone")
+    tree.poll()
+    for host in ("host-1", "host-2"):
+        node.client().call("PUT", "/os-services/disable", {"host": host})
+    reservation = boot(tree, node, user="member")
+    PlayedAgent(leaf).converge()
+    tree.settle()
+    member = signed_in(node, "member")
+    page = member.text(f"/boots/{reservation}")
+    assert "ACTIVE</span> 2" in page
+    assert "<span>other zones</span>" in page
+    assert "Nothing is placed" not in page
+    (server,) = node.client("member").get("/servers?limit=1").json["servers"]
+    assert "<dt>where</dt><dd>another zone</dd>" in member.text(f"/servers/{server['id']}")
+
+
 def test_an_admin_sees_a_boot_with_its_funnel_and_asks_about_one_host(
     tree: Tree, node: Node, admin: Visitor
 ) -> None:

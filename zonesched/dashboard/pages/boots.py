@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from zonesched.dashboard.pages.servers import WITHOUT_PLACE
 from zonesched.dashboard.visit import Page, Visit
 from zonesched.errors import ZoneschedError
 
@@ -80,7 +81,10 @@ def show(visit: Visit) -> Page:
 
 
 def _places(visit: Visit, servers: Sequence[Mapping[str, Any]]) -> list[tuple[str, int]]:
-    """Count the servers by child zone, or by host of this zone for an admin, most first."""
+    """Count the servers by child zone, or by host of this zone for an admin, most first.
+
+    Others are told hosts by their hostId, and not which child zone has a server.
+    """
     names = []
     for server in servers:
         if server["status"] == "DELETED":
@@ -92,6 +96,8 @@ def _places(visit: Visit, servers: Sequence[Mapping[str, Any]]) -> list[tuple[st
             names.append(f"host {host}")
         elif server["hostId"] and not visit.is_admin:
             names.append(f"host {server['hostId'][:8]}")
+        elif server["status"] not in WITHOUT_PLACE and not visit.is_admin:
+            names.append("other zones")
     return Counter(names).most_common(30)
 
 

@@ -20,6 +20,9 @@ SHOWN_STATUSES = (
     "SHELVED_OFFLOADED",
 )
 
+WITHOUT_PLACE = frozenset({"BUILD", "ERROR", "SHELVED_OFFLOADED", "DELETED"})
+"""Statuses of servers that may have no place."""
+
 ACTIONS: dict[str, Any] = {
     "os-start": None,
     "os-stop": None,
@@ -67,6 +70,7 @@ def show(visit: Visit) -> Page:
         "server.html",
         {
             "server": visit.read(f"/servers/{id}")["server"],
+            "without_place": WITHOUT_PLACE,
             "actions": visit.read(f"/servers/{id}/os-instance-actions")["instanceActions"],
             "choices": [*ACTIONS, *(ADMIN_ACTIONS if visit.is_admin else ())],
         },
