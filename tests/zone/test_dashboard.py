@@ -635,6 +635,19 @@ def test_a_move_for_which_there_is_no_time_is_named(
     assert asked + left == large["running_vms"]
 
 
+def test_memory_of_less_than_a_gibibyte_is_not_0(tree: Tree, node: Node, admin: Visitor) -> None:
+    boot(tree, node, count=2)
+    id = node.client().get("/servers").json["servers"][0]["id"]
+    assert "1 VCPU, 64 MiB, 1 GB" in admin.text(f"/servers/{id}")
+    assert "64 MiB / 32 GiB" in admin.text("/hosts")
+    assert [render.amount(mb, "MEMORY_MB") for mb in (0, 1024, 1536, 10_700)] == [
+        "0 GiB",
+        "1 GiB",
+        "1\u202f536 MiB",
+        "10 GiB",
+    ]
+
+
 def test_hosts_that_the_list_leaves_out_are_counted(tree: Tree, admin: Visitor) -> None:
     tree.register("zone", [a_host(f"rack-{number}") for number in range(52)])
     assert "2 more have such a name." in admin.text("/hosts?name=rack-")

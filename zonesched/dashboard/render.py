@@ -70,6 +70,8 @@ def part(value: str) -> str:
 def amount(value: float, of: str) -> str:
     """An amount of a resource class in the unit that people read."""
     match of:
+        case "MEMORY_MB" if value % 1024 and value < 10 * 1024:
+            return f"{number(round(value))} MiB"
         case "MEMORY_MB":
             return f"{number(round(value / 1024))} GiB"
         case "DISK_GB":
