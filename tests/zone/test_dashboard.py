@@ -17,7 +17,8 @@ from tests.builders.postgresql import SERVER
 from tests.builders.tree import Node, Tree, a_host
 from tests.builders.visitor import Visitor
 from tests.builders.wsgi_transport import Dead
-from zonesched.dashboard import render
+from zonesched.api import inner_call
+from zonesched.dashboard import render, visit
 from zonesched.dashboard.headers import POLICY
 from zonesched.dashboard.pages import boots
 from zonesched.dashboard.table import PAGES
@@ -698,6 +699,30 @@ def test_news_change_with_a_boot_and_with_nothing_else(tree: Tree, node: Node, a
     assert admin.get("/news").data == before
     boot(tree, node)
     assert admin.get("/news").data != before
+
+
+@pytest.mark.parametrize("path", ["/tree", "/hosts", "/boots", "/servers"])
+def test_what_changes_while_a_page_is_read_is_news_to_it(
+    node: Node, admin: Visitor, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert seen_by(admin.text(path)) == admin.get("/news").text
+    perform, changed = inner_call.perform, list[Any]()
+
+    def late(site: Any, caller: Any, asked: Any) -> Any:
+        answer = perform(site, caller, asked)
+        if asked.path != "/zones/detail" and not changed:
+            changed.append(node.client().call("PUT", "/os-services/disable", {"host": "host-1"}))
+        return answer
+
+    monkeypatch.setattr(visit, "perform", late)
+    page = admin.text(path)
+    monkeypatch.undo()
+    assert seen_by(page) != admin.get("/news").text
+
+
+def seen_by(page: str) -> str:
+    """The text of the news that a page knows."""
+    return re.search(r'data-live="([0-9a-f]+)"', page)[1]  # type: ignore[index]
 
 
 @pytest.mark.postgresql

@@ -21,6 +21,7 @@ from zonesched.api.routing import MatchingRule, url_rules
 from zonesched.dashboard import render, sessions
 from zonesched.dashboard.headers import HEADERS
 from zonesched.dashboard.layout import surroundings
+from zonesched.dashboard.pages import news
 from zonesched.dashboard.table import PAGES, PageRoute
 from zonesched.dashboard.visit import Data, Form, Page, Redirect, Result, Visit
 from zonesched.errors import NotFound, Unauthorized, ZoneschedError
@@ -119,19 +120,21 @@ def _page_view(site: Site, page: PageRoute) -> View:
             base_url=request.host_url.rstrip("/"),
             is_wanted=request.environ.get(IS_WANTED, always),
         )
-        return _response(visit, page.handler(visit))
+        # Asked first: what changes while the page is read is news to it.
+        seen = news.text(visit) if page.is_live else ""
+        return _response(visit, page.handler(visit), seen)
 
     return view
 
 
-def _response(visit: Visit, result: Result) -> Response:
+def _response(visit: Visit, result: Result, seen: str) -> Response:
     match result:
         case Redirect(to):
             return _redirect(to)
         case Data(content, media_type):
             return Response(content, content_type=media_type)
         case Page(template, values, status):
-            return _html(template, {**surroundings(visit), **values}, status)
+            return _html(template, {**surroundings(visit), "seen": seen, **values}, status)
 
 
 def _html(template: str, values: dict[str, Any], status: int = 200) -> Response:

@@ -28,6 +28,8 @@ class PageRoute:
     method: str
     path: str
     handler: Handler
+    is_live: bool = False
+    """Whether the page reads itself again when anything has changed."""
 
     @property
     def endpoint(self) -> str:
@@ -38,19 +40,19 @@ class PageRoute:
 PAGES: tuple[PageRoute, ...] = (
     PageRoute("GET", "/dashboard/", tree.first),
     PageRoute("GET", "/dashboard/news", news.show),
-    PageRoute("GET", "/dashboard/tree", tree.show),
-    PageRoute("GET", "/dashboard/hosts", hosts.list_all),
+    PageRoute("GET", "/dashboard/tree", tree.show, is_live=True),
+    PageRoute("GET", "/dashboard/hosts", hosts.list_all, is_live=True),
     PageRoute("GET", "/dashboard/hosts/layout", heat.layout),
     PageRoute("GET", "/dashboard/hosts/heat", heat.values),
     PageRoute("GET", "/dashboard/hosts/named", heat.named),
-    PageRoute("GET", "/dashboard/hosts/<id>", hosts.show),
-    PageRoute("POST", "/dashboard/hosts/<id>", hosts.change),
-    PageRoute("GET", "/dashboard/boots", boots.list_all),
-    PageRoute("GET", "/dashboard/boots/<id>", boots.show),
+    PageRoute("GET", "/dashboard/hosts/<id>", hosts.show, is_live=True),
+    PageRoute("POST", "/dashboard/hosts/<id>", hosts.change, is_live=True),
+    PageRoute("GET", "/dashboard/boots", boots.list_all, is_live=True),
+    PageRoute("GET", "/dashboard/boots/<id>", boots.show, is_live=True),
     PageRoute("GET", "/dashboard/boot", boot_form.show),
     PageRoute("POST", "/dashboard/boot", boot_form.send),
-    PageRoute("GET", "/dashboard/servers", servers.list_all),
-    PageRoute("GET", "/dashboard/servers/<id>", servers.show),
+    PageRoute("GET", "/dashboard/servers", servers.list_all, is_live=True),
+    PageRoute("GET", "/dashboard/servers/<id>", servers.show, is_live=True),
     PageRoute("POST", "/dashboard/servers/<id>", servers.act),
     PageRoute("GET", "/dashboard/flavors", flavors.list_all),
     PageRoute("POST", "/dashboard/flavors", flavors.change),

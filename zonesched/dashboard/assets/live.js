@@ -5,7 +5,7 @@
   const SHORT_MS = 2000, LONG_MS = 15000, WHOLE_MS = 60000;
   const said = document.getElementById("liveness");
   if (!document.getElementById("live")?.hasAttribute("data-live")) return;
-  let last = "", readAt = Date.now(), timer = 0, pause_ms = SHORT_MS;
+  let readAt = Date.now(), timer = 0, pause_ms = SHORT_MS;
 
   const isBusy = () => {
     const field = document.activeElement;
@@ -20,15 +20,15 @@
       if (answer.status === 401) return location.reload();
       if (!answer.ok) throw new Error(String(answer.status));
       const news = await answer.text();
-      pause_ms = news === last ? Math.min(LONG_MS, pause_ms * 1.5) : SHORT_MS;
+      const isNews = news !== document.getElementById("live").dataset.live;
+      pause_ms = !isNews ? Math.min(LONG_MS, pause_ms * 1.5) : SHORT_MS;
       const isOld = Date.now() - readAt > WHOLE_MS;
-      if ((last && news !== last) || isOld) {
+      if (isNews || isOld) {
         if (isBusy()) return;
         readAt = Date.now();
         htmx.trigger("#live", "news");
         document.dispatchEvent(new Event("zonesched:news"));
       }
-      last = news;
       said.textContent = "Live: looked at " + new Date().toISOString().slice(11, 19) + ".";
     } catch (error) {
       said.textContent = "The zone does not answer (" + error.message + "); the page is as it was.";

@@ -10,7 +10,12 @@ from zonesched.services.catalog import dashboard_sessions
 
 
 def show(visit: Visit) -> Data:
+    """Return the text of the news."""
+    return Data(text(visit).encode(), "text/plain")
+
+
+def text(visit: Visit) -> str:
     """Return a text that changes with hosts, instances and boots, and with the states of child zones."""
     states = [(child["id"], child["state"], child["last_error"]) for child in children(visit)]
     seen = (dashboard_sessions.stored_changes(visit.zone.store), states)
-    return Data(hashlib.sha256(repr(seen).encode()).hexdigest()[:16].encode(), "text/plain")
+    return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
