@@ -207,6 +207,57 @@ def test_axe_finds_nothing_serious_and_no_page_is_wider_than_the_screen(
         page.set_viewport_size({"width": 1280, "height": 900})
 
 
+def boot_one(tree: DemoRun, name: str) -> None:
+    server = {"name": name, "flavorRef": FLAVOR["name"]}
+    tree.admin(tree.root).call("POST", "/zones/boot", {"server": server})
+
+
+def test_news_change_neither_what_is_open_nor_where_the_focus_is(tree: DemoRun, screen: Screen) -> None:
+    page = screen.page
+    screen.go("tree")
+    page.click("summary")
+    page.focus("td a >> nth=0")
+    href = page.evaluate("document.activeElement.href")
+    boot_one(tree, "news")
+    page.wait_for_selector("td a >> text=news")
+    page.wait_for_function("href => document.activeElement.href === href", arg=href)
+    assert page.eval_on_selector_all("details[open]", "all => all.length") == 1
+
+
+def test_news_wait_for_whoever_selects_a_text(tree: DemoRun, screen: Screen) -> None:
+    page = screen.page
+    screen.go("boots")
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('td a'))")
+    chosen = page.evaluate("String(getSelection())")
+    boot_one(tree, "copied")
+    page.wait_for_selector("#liveness >> text=There is news")
+    assert page.evaluate("String(getSelection())") == chosen
+    page.evaluate("getSelection().removeAllRanges()")
+    page.wait_for_selector("td a >> text=copied")
+
+
+def test_the_page_of_a_server_that_somebody_has_deleted_says_so(tree: DemoRun, screen: Screen) -> None:
+    root = tree.admin(tree.root)
+    server = root.call("GET", "/servers/detail?status=ACTIVE&limit=1")["servers"][0]
+    screen.go(f"servers/{server['id']}")
+    root.call("DELETE", f"/servers/{server['id']}")
+    screen.page.wait_for_selector("h1 >> text=There is no such instance")
+    screen.complaints.clear()
+
+
+def test_a_page_says_that_its_zone_hangs_until_it_answers_again(screen: Screen) -> None:
+    page, pid = screen.page, pid_of_zone("root")
+    screen.go("boots")
+    page.wait_for_selector("#liveness >> text=Live")
+    os.killpg(pid, signal.SIGSTOP)
+    try:
+        page.wait_for_selector("#liveness.alarm >> text=The zone does not answer")
+        assert faults_of_access(page) == []
+    finally:
+        os.killpg(pid, signal.SIGCONT)
+    page.wait_for_selector("#liveness:not(.alarm) >> text=Live")
+
+
 def test_a_killed_child_goes_red_while_the_tree_is_looked_at(tree: DemoRun, screen: Screen) -> None:
     page = screen.page
     screen.go("tree")

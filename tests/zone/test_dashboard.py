@@ -750,9 +750,10 @@ def test_a_change_that_ends_after_a_later_one_is_news(tree: Tree, node: Node, ad
         assert admin.get("/news").data != before
 
 
-def test_a_script_without_a_session_has_its_page_loaded_again(node: Node) -> None:
+def test_a_script_without_a_session_leaves_its_page(node: Node) -> None:
     answer = Visitor(node).get("/news", HX_Request="true")
-    assert (answer.status_code, answer.headers["HX-Refresh"]) == (401, "true")
+    # HX-Refresh would have the browser send the form again, where the page is the answer to one.
+    assert (answer.status_code, answer.headers.get("HX-Refresh")) == (401, None)
 
 
 def test_users_and_aggregates_have_their_forms(node: Node, admin: Visitor) -> None:

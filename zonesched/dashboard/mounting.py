@@ -153,9 +153,9 @@ def _query() -> dict[str, str]:
 
 
 def _to_sign_in() -> Response:
-    """Send a reader to the sign-in; a script that asks for news has its whole page loaded again."""
+    """Send a reader to the sign-in; a page's own script leaves the page for it."""
     if request.headers.get(LIVE):
-        return Response(status=401, headers={"HX-Refresh": "true"})
+        return Response(status=401)
     if request.path in (SIGN_IN, SIGN_OUT):
         # Neither is a page to come back to.
         return _redirect(SIGN_IN)
