@@ -207,6 +207,31 @@ def test_axe_finds_nothing_serious_and_no_page_is_wider_than_the_screen(
         page.set_viewport_size({"width": 1280, "height": 900})
 
 
+def click_twice(page: Any, selector: str) -> None:
+    """Two clicks at once, as of somebody who is used to double clicks."""
+    place = page.locator(selector).bounding_box()
+    for _ in range(2):
+        page.mouse.click(place["x"] + 9, place["y"] + 9)
+
+
+def test_a_double_click_shows_the_secret_that_it_made(screen: Screen) -> None:
+    page = screen.page
+    screen.go("users")
+    page.fill("[name=name]:not([type=hidden])", "twice")
+    page.select_option("[name=role]", "parent")
+    click_twice(page, "button[value=add]")
+    page.wait_for_selector("h2 >> text=Secret of twice")
+
+
+def test_a_double_click_on_the_sign_in_of_a_link_signs_in(browser: Any, tree: DemoRun) -> None:
+    link = tree.admin(tree.root).call("POST", "/sign-in-links")["sign_in_link"]["path"]
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto(tree.root.url + link)
+        click_twice(page, "button")
+        page.wait_for_url("**/dashboard/tree")
+
+
 def boot_one(tree: DemoRun, name: str) -> None:
     server = {"name": name, "flavorRef": FLAVOR["name"]}
     tree.admin(tree.root).call("POST", "/zones/boot", {"server": server})

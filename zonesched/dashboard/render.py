@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 ASSETS = {
     "style.css": "text/css",
     "live.js": "text/javascript",
+    "once.js": "text/javascript",
     "heat.js": "text/javascript",
     "htmx.min.js": "text/javascript",
     "icon.svg": "image/svg+xml",
