@@ -95,6 +95,19 @@ class TestFlavors:
         assert ids(node, "/flavors?is_public=None", "ben") == ["open"]
         assert node.client().get("/flavors?is_public=perhaps").status == 400
 
+    def test_an_admin_lists_those_of_the_own_project_with_the_public_ones(self, node: Node) -> None:
+        boss = users.create(node.zone.store, node.zone.clock, "boss", Role.ADMIN, "p3")
+        node.secrets["boss"] = boss.secret
+        add_flavor(node, "open")
+        for id, tenant in (("own", "p3"), ("others", "p4")):
+            add_flavor(node, id, **{"os-flavor-access:is_public": False})
+            node.client().post(f"/flavors/{id}/action", {"addTenantAccess": {"tenant": tenant}})
+
+        queries = ("", "?is_public=True", "?is_public=1", "?is_public=False", "?is_public=0")
+        asked = [ids(node, f"/flavors{query}", "boss") for query in queries]
+
+        assert asked == [["open", "own"]] * 3 + [["others", "own"]] * 2
+
     def test_a_list_is_filtered_sorted_and_paged(self, node: Node) -> None:
         for id, ram, disk in (("a", 64, 9), ("b", 128, 1), ("c", 256, 5)):
             add_flavor(node, id, ram=ram, disk=disk)

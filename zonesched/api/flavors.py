@@ -10,11 +10,14 @@ from zonesched.api.call import Call
 from zonesched.api.page import page_of
 from zonesched.errors import BadRequest
 from zonesched.model.caller import Role
-from zonesched.model.catalog import CatalogFlavor
+from zonesched.model.catalog import CatalogFlavor, SeesOfProject, Viewer
 from zonesched.services.catalog import flavors
 
 DESCRIBED, WITH_EXTRA_SPECS, SWAP_IS_NUMBER = 55, 61, 75
 """Microversions: with a description, with extra specs in lists, and a swap of 0 that is no empty text."""
+
+NOT_PUBLIC = ("false", "0")
+"""Values of the query's `is_public`."""
 
 _SORTED_BY: dict[str, Callable[[CatalogFlavor], Any]] = {
     "name": lambda found: found.flavor.name,
@@ -120,7 +123,7 @@ def _seen(call: Call) -> CatalogFlavor:
 
 def _list(call: Call, json_of: Callable[[Call, CatalogFlavor], dict[str, Any]]) -> Answer:
     query = call.query
-    seen = flavors.list_flavors(call.zone.store, flavors.viewer_of(call.caller))
+    seen = flavors.list_flavors(call.zone.store, _viewer(call))
     found = sorted(
         (one for one in seen if _is_asked(call, one)),
         key=_SORTED_BY[query.sort_key],
@@ -134,12 +137,18 @@ def _list(call: Call, json_of: Callable[[Call, CatalogFlavor], dict[str, Any]]) 
 
 
 def _is_asked(call: Call, found: CatalogFlavor) -> bool:
-    query, is_admin = call.query, call.caller.role is Role.ADMIN
+    query = call.query
     # OpenStack Nova ignores is_public of others: they see what they may use.
     is_of_kind = (
-        not is_admin or query.is_public == "none" or found.is_public is (query.is_public in ("true", "1"))
+        call.caller.role is not Role.ADMIN or query.is_public not in NOT_PUBLIC or not found.is_public
     )
     return is_of_kind and found.flavor.ram_mb >= query.min_ram and found.flavor.disk_gb >= query.min_disk
+
+
+def _viewer(call: Call) -> Viewer:
+    """Return whose flavors are listed: an admin who asks for public ones gets those of their project, too."""
+    is_any = call.query.is_public in ("none", *NOT_PUBLIC)
+    return flavors.viewer_of(call.caller) if is_any else SeesOfProject(call.caller.project_id)
 
 
 def _access(call: Call, projects: Sequence[str]) -> Answer:
