@@ -87,7 +87,7 @@ def set_(session: Session, name_or_id: str, extras: tuple[str, ...], unsets: tup
     """Change a flavor's extra specs; others stay."""
     if not extras and not unsets:
         raise click.UsageError("nothing to change is named: use --extra or --unset")
-    path = f"/flavors/{find_id(session, '/flavors', 'flavors', name_or_id)}/os-extra_specs"
+    path = f"/flavors/{_id(session, name_or_id)}/os-extra_specs"
     if extras:
         session.call("POST", path, {"extra_specs": read_pairs("--extra", extras)})
     for key in unsets:
@@ -102,4 +102,9 @@ def set_(session: Session, name_or_id: str, extras: tuple[str, ...], unsets: tup
 @pass_session
 def delete(session: Session, name_or_id: str) -> None:
     """Remove a flavor; its instances keep their size."""
-    session.call("DELETE", f"/flavors/{find_id(session, '/flavors', 'flavors', name_or_id)}")
+    session.call("DELETE", f"/flavors/{_id(session, name_or_id)}")
+
+
+def _id(session: Session, name_or_id: str) -> str:
+    """Return the id of a flavor, public or not. Raises as `find`."""
+    return find_id(session, "/flavors?is_public=none", "flavors", name_or_id)
