@@ -183,6 +183,12 @@ class DatabaseFull(ZoneBusy):
     code = "database_full"
 
 
+class DatabaseUnavailable(ZoneBusy):
+    """The database is down, or not to be reached or written now; it is not known whether a write was made."""
+
+    code = "database_unavailable"
+
+
 class BlobRefused(ZoneschedError):
     """A sealed entry does not open; a caller cannot tell one reason from another.
 

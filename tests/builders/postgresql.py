@@ -132,6 +132,15 @@ class Databases:
         """End all connections to a database, as a server does that restarts."""
         self._terminate(self._names[path], ENDED_WITHIN_MS)
 
+    def allow_connections(self, path: Path, *, allowed: bool) -> None:
+        """Let the server take connections to a database, or refuse them and end all that are there."""
+        statement = SQL("ALTER DATABASE {} ALLOW_CONNECTIONS {}")
+        self._admin.execute(
+            statement.format(Identifier(self._names[path]), SQL("true" if allowed else "false"))
+        )
+        if not allowed:
+            self.end_connections(path)
+
     def url(self, path: Path) -> str:
         """URL of the database of that path."""
         url = self._server.set(database=self._names[path])

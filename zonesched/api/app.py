@@ -93,7 +93,9 @@ def _answer_faults(app: Flask) -> None:
 
     @app.errorhandler(Exception)
     def _(error: Exception) -> Response:
-        return errors.answer_to_crash(error, g.request_id).to_response()
+        fault = errors.fault_of(error, g.request_id)
+        g.code = fault.code
+        return errors.answer_to(fault).to_response()
 
 
 def _is_poll() -> bool:

@@ -7,7 +7,6 @@ Nothing of a body is read before its sender is known and may make the call.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -26,9 +25,8 @@ from zonesched.api.validation import validate
 from zonesched.errors import Forbidden, NotFound
 from zonesched.model.caller import Caller
 from zonesched.model.work_deadline import always
+from zonesched.store.outages import log_unreadable
 from zonesched.store.store import StoreError
-
-log = logging.getLogger(__name__)
 
 LONGEST_ARG = 255
 
@@ -40,10 +38,10 @@ def serve(site: Site, routes: Sequence[Route], request: Request, args: Mapping[s
     """
     try:
         route, caller = _admit(site, routes, request)
-    except StoreError:
+    except StoreError as error:
         if (answer := routes[0].without_rows) is None:
             raise
-        log.exception("the database cannot be read")
+        log_unreadable(error)
         return answer()
     if not route.is_open and profile.is_wanted(request.headers, caller):
         return site.profiling.answer(lambda: _answer(site, route, caller, request, args))

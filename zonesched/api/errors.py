@@ -12,6 +12,7 @@ from werkzeug.exceptions import HTTPException
 
 from zonesched.api.answer import Answer
 from zonesched.errors import BlobRefused, Kind, OverLimit, ZoneBusy, ZoneschedError
+from zonesched.store.outages import outage, summary
 
 log = logging.getLogger(__name__)
 
@@ -51,8 +52,19 @@ def answer_to_http(error: HTTPException, request_id: str) -> Answer:
 
 def answer_to_crash(error: Exception, request_id: str) -> Answer:
     """Return the answer to an unforeseen error; its text is only in the log, under the request id."""
+    return answer_to(fault_of(error, request_id))
+
+
+def fault_of(error: Exception, request_id: str) -> ZoneschedError:
+    """Log an unforeseen error under the request id, and return the fault to answer with.
+
+    While the database is down, each request has one line in the log, not a traceback.
+    """
+    if fault := outage(error):
+        log.error("%s failed: %s", request_id, summary(error))
+        return fault
     log.error("%s failed: %s", request_id, type(error).__name__, exc_info=error)
-    return _answer(Kind.COMPUTE_FAULT, "The zone failed to answer this request.", "internal_error")
+    return ZoneschedError("The zone failed to answer this request.")
 
 
 def _answer(kind: Kind, message: str, code: str, field: str = "") -> Answer:

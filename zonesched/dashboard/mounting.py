@@ -90,10 +90,9 @@ def _safely(path: str, view: View) -> View:
             g.code = fault.code
             response = _fault_page(fault)
         except Exception as error:
-            crash = errors.answer_to_crash(error, g.request_id)
-            g.code = ZoneschedError.code
-            response = _fault_page(ZoneschedError("The zone failed to show this page."))
-            response.status_code = crash.status
+            unforeseen = errors.fault_of(error, g.request_id)
+            g.code = unforeseen.code
+            response = _fault_page(unforeseen)
         for name, value in HEADERS.items():
             response.headers[name] = value
         return response

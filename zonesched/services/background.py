@@ -8,7 +8,7 @@ from functools import partial
 
 from zonesched import tracing
 from zonesched.errors import LeaseLost
-from zonesched.seams import Loop
+from zonesched.seams import Loop, ThreadLoop
 from zonesched.services.boot import batch, provision
 from zonesched.services.boot.batch import Begun
 from zonesched.services.children.pending_calls import PendingCalls
@@ -25,6 +25,7 @@ from zonesched.services.state.boot_queue import Batch, NewBoot
 from zonesched.services.subscriber import Subscriber
 from zonesched.services.zone import Zone
 from zonesched.store import reservations
+from zonesched.store.outages import outage, summary
 from zonesched.store.reservations import Lease
 from zonesched.tracing import Trace
 
@@ -37,7 +38,9 @@ RESTORED_PAUSE_S = 2.0
 
 def start(zone: Zone) -> None:
     """Start all background work of a zone; `Zone.stop` ends it."""
-    loop = zone.executor.start_loop
+
+    def loop(name: str, step: Callable[[], float]) -> Loop:
+        return zone.executor.start_loop(name, partial(_unless_away, name, step))
 
     def acting(name: str, step: Callable[[], float]) -> Loop:
         return loop(name, partial(_unless_restored, zone, step))
@@ -60,6 +63,17 @@ def start(zone: Zone) -> None:
     acting("fences", lambda: automatic_evacuation.evacuate_fenced(zone))
     loop("own-service", lambda: services.beat_own(zone))
     zone.wake.sync_loops.append(acting("sync", Sync(zone).step))
+
+
+def _unless_away(name: str, step: Callable[[], float]) -> float:
+    """Act; while the database is away, log one line for each try instead of a traceback."""
+    try:
+        return step()
+    except Exception as error:
+        if outage(error) is None:
+            raise
+        log.error("background step %s failed: %s", name, summary(error))
+        return ThreadLoop.retry_pause_s
 
 
 def _unless_restored(zone: Zone, step: Callable[[], float]) -> float:

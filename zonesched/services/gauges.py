@@ -6,7 +6,6 @@ a zone spends at most a hundredth of one processor on it, however often it is sc
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,11 +14,10 @@ from prometheus_client.core import GaugeMetricFamily
 
 from zonesched.services.zone import Zone
 from zonesched.store import tallies
+from zonesched.store.outages import log_unreadable
 from zonesched.store.store import StoreError
 from zonesched.store.tallies import Tallies
 from zonesched.zones.child import Ready
-
-log = logging.getLogger(__name__)
 
 PAUSES_PER_COUNT = 100
 """Pause after a count, in durations of that count."""
@@ -39,8 +37,8 @@ class RowGauges:
         """Return the gauges, counted now or not long ago; only `database_up` while rows cannot be read."""
         try:
             counted = self._current()
-        except StoreError:
-            log.exception("rows cannot be counted")
+        except StoreError as error:
+            log_unreadable(error)
             yield _database_up(False)
             return
         yield _database_up(True)

@@ -17,7 +17,15 @@ from urllib.parse import quote, urlencode
 import orjson
 
 from zonesched import tracing
-from zonesched.errors import BlobRefused, ChildBusy, ChildRefused, ChildUnreachable, Kind, ZoneBusy
+from zonesched.errors import (
+    BlobRefused,
+    ChildBusy,
+    ChildRefused,
+    ChildUnreachable,
+    DatabaseUnavailable,
+    Kind,
+    ZoneBusy,
+)
 from zonesched.model.caller import Role
 from zonesched.model.console import ConsoleAnswer, ConsoleState
 from zonesched.model.desired_call import DesiredAnswer, DesiredOf, Taken, by_form
@@ -358,7 +366,9 @@ def _counted(reply: Reply, bound: AnswerBound) -> Reply:
 
 
 def _expect(reply: Reply, status: int) -> bytes:
-    if reply.status in (429, 503) and (retry_after_s := _retry_after_s(reply)):
+    # A zone without its database is down, not busy: polls have to count that.
+    is_busy = reply.status in (429, 503) and answers.error_code(reply.body) != DatabaseUnavailable.code
+    if is_busy and (retry_after_s := _retry_after_s(reply)):
         raise ChildBusy(retry_after_s)
     if reply.status >= 500:
         raise ChildUnreachable("The child zone failed to answer the call.", code="child_failed")

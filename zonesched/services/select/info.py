@@ -6,7 +6,6 @@ one host. In a subtree with one host, the range is that host's value. Capacities
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,19 +15,18 @@ from zonesched.services.select import subtree
 from zonesched.services.select.select import own_capabilities
 from zonesched.services.zone import Zone
 from zonesched.store import identity, schema
+from zonesched.store.outages import log_unreadable
 from zonesched.store.schema import SchemaState
 from zonesched.store.store import Store, StoreError
 from zonesched.zones.child import Ready
-
-log = logging.getLogger(__name__)
 
 
 def is_ready(store: Store) -> bool:
     """Tell whether the zone's rows can be read; a zone that is not ready takes no requests."""
     try:
         return schema.state(store) is SchemaState.CURRENT
-    except StoreError:
-        log.exception("the database cannot be read")
+    except StoreError as error:
+        log_unreadable(error)
         return False
 
 

@@ -1,0 +1,118 @@
+"""A zone whose database is away for a while: its callers hear so, and when to come back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from tests.builders.inline_executor import InlineExecutor
+from tests.builders.postgresql import SERVER, databases
+from tests.builders.tree import Node, Tree
+from tests.builders.visitor import Visitor
+from zonesched.services import background
+from zonesched.store.outages import outage
+from zonesched.zones.child import Offline
+
+FLAVOR = {"flavor": {"name": "small", "vcpus": 1, "ram": 64, "disk": 1}}
+
+
+@contextmanager
+def away(node: Node, folder: Path) -> Iterator[None]:
+    """Let the database of a zone take no connections, and end those that are there."""
+    path = folder / f"{node.name}.sqlite"
+    if SERVER:
+        databases().allow_connections(path, allowed=False)
+        yield
+        databases().allow_connections(path, allowed=True)
+        return
+    node.zone.store.close()
+    moved = path.rename(path.with_suffix(".moved"))
+    path.mkdir()
+    yield
+    path.rmdir()
+    moved.rename(path)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"), [("GET", "/servers", None), ("POST", "/flavors", FLAVOR)], ids=["GET", "POST"]
+)
+def test_a_caller_hears_that_the_database_is_away_and_when_to_come_back(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, method: str, path: str, body: Any
+) -> None:
+    node = Tree(tmp_path).add("zone")
+    with away(node, tmp_path), caplog.at_level(logging.ERROR):
+        refused = node.client().call(method, path, body)
+
+    assert (refused.status, refused.headers["Retry-After"]) == (503, "5")
+    assert refused.json["serviceUnavailable"]["error_code"] == "database_unavailable"
+    # One line, whatever the driver and its wrapper have to say.
+    assert [record.exc_info for record in caplog.records] == [None]
+    assert node.client().get("/servers").status == 200
+
+
+def test_background_work_goes_on_by_itself_with_one_line_for_each_try(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    executor = InlineExecutor()
+    node = Tree(tmp_path, executor=executor).add("zone")
+    background.start(node.zone)
+    (reaper,) = [loop for loop in executor.loops if loop.name == "reaper"]
+    with away(node, tmp_path), caplog.at_level(logging.ERROR):
+        pause_s = reaper.step()
+
+    assert 0 < pause_s < 5
+    assert [record.exc_info for record in caplog.records] == [None]
+    assert reaper.step() == background.REAPER_PAUSE_S
+
+
+def test_the_dashboard_says_so_as_well(tmp_path: Path) -> None:
+    node = Tree(tmp_path).add("zone")
+    visitor = Visitor(node)
+    visitor.sign_in()
+    with away(node, tmp_path):
+        refused = visitor.get("/servers")
+
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "5")
+    assert "cannot be used now" in refused.text
+    assert visitor.get("/servers").status_code == 200
+
+
+def test_a_child_without_its_database_is_down_and_not_busy(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    root, child = tree.add("root"), tree.add("child")
+    tree.join("root", "child")
+    with away(child, tmp_path):
+        for _ in range(root.zone.conf.zone_failures_to_offline):
+            tree.clock.advance(root.zone.conf.zone_db_check_interval)
+            background.poll_children(root.zone)
+    (known,) = root.zone.children.snapshot()
+
+    assert isinstance(known.status, Offline)
+    assert known.status.error == "child_failed"
+
+
+@pytest.mark.sqlite
+def test_a_zone_whose_connections_are_all_in_use_says_when_to_come_back(tmp_path: Path) -> None:
+    node = Tree(tmp_path).add("zone")
+    url = node.zone.store.engine.url
+    node.zone.store.close()
+    node.zone.store.engine = sa.create_engine(url, pool_size=1, max_overflow=0, pool_timeout=0)
+    with node.zone.store.engine.connect():
+        refused = node.client().get("/servers")
+
+    assert (refused.status, refused.headers["Retry-After"]) == (503, "5")
+
+
+def test_a_statement_that_is_wrong_is_no_outage(tmp_path: Path) -> None:
+    store = Tree(tmp_path).add("zone").zone.store
+
+    with pytest.raises(sa.exc.DBAPIError) as wrong:
+        store.read(lambda tx: tx.exec_driver_sql("SELECT nothing FROM nowhere"))
+
+    assert outage(wrong.value) is None
