@@ -42,8 +42,11 @@ LARGE = frozenset(
 )
 """Tables with a row for each host, instance, placement, boot or action."""
 
-MAY_BE_WALKED = ("ix_inbound_builds_tombstones", "ix_instances_created")
-"""An index of the few rows that pruning looks at, and one that is read in its order as far as a page goes."""
+READ_IN_ORDER = ("ix_instances_created", "ix_reservations_created")
+"""Indexes that are read in their order as far as a page goes."""
+
+MAY_BE_WALKED = ("ix_inbound_builds_tombstones", *READ_IN_ORDER)
+"""These, and an index of the few rows that pruning looks at."""
 
 WALK = re.compile(r"SCAN (\w+)")
 OF_ONE_STATE = re.compile(
@@ -131,6 +134,8 @@ WORK: dict[str, Callable[[Tree, Node], object]] = {
     "an agent": of_agent,
     "a page of all servers": lambda tree, node: read(node, "/servers/detail?all_tenants=1&limit=2"),
     "the servers of a host": lambda tree, node: read(node, "/servers/detail?all_tenants=1&host=h1"),
+    "a page of boots": lambda tree, node: read(node, "/reservations?limit=2"),
+    "a page of all boots": lambda tree, node: read(node, "/reservations?all_tenants=1&limit=2"),
     "one host": lambda tree, node: read(node, "/os-services?host=h1"),
     "a restart": lambda tree, node: tree.restart(node.name),
 }
@@ -175,3 +180,21 @@ def test_an_audit_sorts_no_rows_of_which_there_are_many(tree: Tree, statements: 
     assert list(found) == []
     assert len(statements.texts) > len(MAY_BE_SORTED)
     assert sorts(tree.folder / "leaf.sqlite", statements.texts) == []
+
+
+PAGES = ("/servers?limit={}", "/servers?all_tenants=1&limit={}")
+PAGES += ("/reservations?limit={}", "/reservations?all_tenants=1&limit={}")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_after_a_marker_begins_to_read_there(tree: Tree, statements: Statements, path: str) -> None:
+    client = tree.nodes["leaf"].client()
+    (found,) = [rows for rows in client.get(path.format(1)).json.values() if rows and "id" in rows[0]]
+    statements.texts.clear()
+    assert client.get(f"{path.format(1)}&marker={found[0]['id']}").status == 200
+
+    pages = {text for text in statements.texts if "ORDER BY" in text and "created_at DESC" in text}
+    with closing(sqlite3.connect(tree.folder / "leaf.sqlite")) as connection:
+        steps = [row[3] for text in pages for row in connection.execute(f"EXPLAIN QUERY PLAN {text}")]
+    assert "created_at<?" in steps[0]
+    assert not [step for step in steps if "TEMP B-TREE" in step or step.startswith("SCAN")]

@@ -208,7 +208,9 @@ def _after(tx: Connection, wanted: Page) -> sa.ColumnElement[bool]:
     for (column, is_descending), value in zip(ordered, found, strict=True):
         after.append(sa.and_(*equal, column < value if is_descending else column > value))
         equal.append(column == value)
-    return sa.or_(*after)
+    # An index begins to read at the first column's value; of the alternatives it would try each row.
+    (first, is_descending), value = ordered[0], found[0]
+    return sa.and_(first <= value if is_descending else first >= value, sa.or_(*after))
 
 
 def _ordered(wanted: Page) -> Sequence[tuple[sa.ColumnElement[Any], bool]]:

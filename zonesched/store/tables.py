@@ -278,6 +278,8 @@ reservations = Table(
     Column("settled_at", Float, nullable=False),
     UniqueConstraint("caller_id", "project_id", "idempotency_key", name="uq_reservations_idempotency"),
     Index("ix_reservations_work", "state", "next_work_at"),
+    Index("ix_reservations_listing", "caller_id", "project_id", "created_at", "id"),
+    Index("ix_reservations_created", "created_at", "id"),
 )
 
 instances = Table(
