@@ -10,7 +10,7 @@ import numpy as np
 from tests.builders.clock import FakeClock
 from zonesched.conf import Conf
 from zonesched.filters.contract import AbstractHostFilter, BaseHostFilter
-from zonesched.model.arrays import Bools
+from zonesched.model.arrays import Bools, Ints
 from zonesched.model.host_state import HostState, HostTuple
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import RequestSpec
@@ -216,6 +216,14 @@ class HintedScheduler(BaseScheduler):
 
     def weigh_hosts(self, spec: RequestSpec, hosts: list[HostTuple]) -> list[dict[str, Any]]:
         return [{"weight": 1, "hostname": name} | dict(spec.hints) for name, _ in hosts]
+
+
+class ToldScheduler(BaseScheduler):
+    """Weighs all hosts at once, as a hint of the request says, whatever stands there."""
+
+    def weigh(self, hosts: HostView, spec: RequestSpec) -> Ints:
+        told: Ints = spec.hints["told"]
+        return told
 
 
 class RaisingScheduler(BaseScheduler):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -159,6 +160,13 @@ def test_a_cost_that_is_no_number_refuses_the_request_in_its_own_name() -> None:
         offer_of("LeastCostScheduler", three_hosts(), a_spec(), least_cost_functions=[f"{path}=1"])
 
 
+def test_costs_whose_sum_is_no_number_refuse_the_request() -> None:
+    functions = ["spread_first_cost=1e308", "owner_on_host_cost=-1e308"]
+    table = a_table([a_host(used={MEMORY_MB: 100}, owners={"me": 100})])
+    with pytest.raises(WeigherFailed, match="spread_first_cost"):
+        offer_of("LeastCostScheduler", table, a_spec(), owner="me", least_cost_functions=functions)
+
+
 @pytest.mark.parametrize(
     "function",
     [
@@ -295,6 +303,25 @@ def test_a_weight_of_a_subclass_is_kept_within_the_limits(said: int, kept: int) 
     spec = a_spec(hints={"weight": said})
     offer = own_scheduler("HintedScheduler").default.offer(OfferRequest(three_hosts(), spec))
     assert offer.picks[0].weight == kept
+
+
+@pytest.mark.parametrize(
+    "told",
+    [[1.5, 2.0, 3.0], [True] * 3, [1, 2], [[1, 2, 3]], [10**30, 1, 2], 5, None],
+    ids=["fractions", "truths", "too few", "a table", "beyond int64", "one number", "nothing"],
+)
+def test_columns_of_a_subclass_that_are_no_weights_refuse_the_request(told: object) -> None:
+    with pytest.raises(WeigherFailed, match="ToldScheduler"):
+        own_scheduler("ToldScheduler").default.offer(
+            OfferRequest(three_hosts(), a_spec(hints={"told": told}))
+        )
+
+
+@pytest.mark.parametrize("told", [[-5, 7, 2**60], (-5, 7, 2**60), np.array([0, 7, 2**63], dtype=np.uint64)])
+def test_columns_of_a_subclass_are_kept_within_the_limits_of_a_weight(told: object) -> None:
+    spec = a_spec(alternates=2, hints={"told": told})
+    offer = own_scheduler("ToldScheduler").default.offer(OfferRequest(three_hosts(), spec))
+    assert [pick.weight for pick in (*offer.picks, *offer.alternates)] == [0, 7, MAX_WEIGHT]
 
 
 def test_a_row_without_a_host_is_never_offered() -> None:

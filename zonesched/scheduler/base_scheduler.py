@@ -221,9 +221,17 @@ class BaseScheduler:
 
     def _weights(self, hosts: HostView, spec: RequestSpec) -> Ints:
         if not self._weighs_lists:
-            return self.weigh(hosts, spec)
+            return self._in_limits(np.asarray(self.weigh(hosts, spec)), len(hosts))
         tuples = [host_tuple(state) for state in hosts.states()]
         return self._read_weights([name for name, _ in tuples], self.weigh_hosts(spec, tuples))
+
+    def _in_limits(self, weights: Ints, count: int) -> Ints:
+        if weights.shape != (count,) or not np.issubdtype(weights.dtype, np.integer):
+            log.error("weigh of %s gave not one whole number per host", self.name)
+            raise WeigherFailed(self.name)
+        if count and not 0 <= weights.min() <= weights.max() <= MAX_WEIGHT:
+            weights = np.clip(weights, 0, MAX_WEIGHT)
+        return weights.astype(np.int64, copy=False)
 
     @property
     def _is_by_filters(self) -> bool:

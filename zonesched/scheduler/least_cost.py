@@ -39,9 +39,14 @@ class LeastCostScheduler(BaseScheduler):
         return self.plugins.costs.configured
 
     def weigh(self, hosts: HostView, spec: RequestSpec) -> Ints:
+        functions = self._functions(spec)
         total = np.zeros(len(hosts))
-        for function in self._functions(spec):
-            total += function.weight * self._costs(function, hosts, spec)
+        # A product beyond float64 is infinite and can still be ordered; only inf - inf cannot.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for function in functions:
+                total += function.weight * self._costs(function, hosts, spec)
+        if np.isnan(total).any():
+            raise WeigherFailed(" + ".join(function.name for function in functions))
         return np.clip(np.rint(total), 0.0, float(MAX_WEIGHT)).astype(np.int64)
 
     def score_parts(self, hosts: HostView, spec: RequestSpec) -> Sequence[Sequence[ScorePart]]:
