@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib.metadata import entry_points
+from typing import TypeVar
 
-from zonesched.errors import ConfigError
+from zonesched.errors import ConfigError, ZoneschedError
+
+T = TypeVar("T")
 
 
 def load_dotted(option: str, path: str, known: Iterable[str]) -> object:
@@ -39,6 +42,16 @@ def load_named(option: str, group: str, name: str, known: Iterable[str]) -> obje
         raise ConfigError(
             f"Option {option}: the entry point {name!r} of {group} cannot be loaded: {error}", field=option
         ) from error
+
+
+def created(option: str, name: str, create: Callable[[], T]) -> T:
+    """Return what a plugin's code creates. Raise ConfigError, which names option and plugin, if it fails."""
+    try:
+        return create()
+    except ZoneschedError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"Option {option}: {name} cannot be created: {error!r}", field=option) from error
 
 
 def unknown_name(option: str, name: str, known: Iterable[str], why: str = "") -> ConfigError:

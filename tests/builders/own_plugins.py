@@ -15,6 +15,7 @@ from zonesched.model.host_state import HostState, HostTuple
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import RequestSpec
 from zonesched.scheduler.base_scheduler import BaseScheduler
+from zonesched.scheduler.host_costs import BaseHostCost
 from zonesched.weights.contract import BaseHostWeigher
 
 
@@ -267,6 +268,41 @@ class UnmakeableFilter(BaseHostFilter):
 
     def __init__(self) -> None:
         raise OSError("no such device")
+
+
+class UnmakeableWeigher(BaseHostWeigher):
+    """Cannot be made either."""
+
+    def __init__(self) -> None:
+        raise OSError("no such device")
+
+
+class UnmakeableCost(BaseHostCost):
+    """Cannot be made either."""
+
+    def __init__(self) -> None:
+        raise OSError("no such device")
+
+
+class UnmakeableScheduler(BaseScheduler):
+    """Forgets what it is made with."""
+
+    def __init__(self) -> None:
+        pass
+
+
+class UnreturnedFilter(BaseHostFilter):
+    """Forgets to return what it made."""
+
+    @classmethod
+    def from_conf(cls, conf: Conf) -> Any:
+        cls()
+
+
+class UncodedFilter(BaseHostFilter):
+    """Gives no reason for the hosts that it removes."""
+
+    code: Any = None
 
 
 class UncheckableFilter(BaseHostFilter):

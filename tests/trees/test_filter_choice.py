@@ -93,6 +93,8 @@ def test_one_option_under_two_names_is_refused(tmp_path: Path) -> None:
         ("available_filters = NoSuchFilter", "available_filters"),
         ("available_filters = tests.builders.own_plugins.W1", "available_filters"),
         ("enabled_filters = tests.builders.own_plugins.UnmakeableFilter", "enabled_filters"),
+        ("available_filters = tests.builders.own_plugins.UnreturnedFilter", "available_filters"),
+        ("enabled_filters = tests.builders.own_plugins.UncodedFilter", "enabled_filters"),
     ],
 )
 def test_a_filter_that_cannot_be_had_ends_the_start_with_its_name(

@@ -342,6 +342,20 @@ def test_an_unknown_driver_at_start_is_named_with_the_known_ones(name: str) -> N
     assert refused.value.field == "scheduler_driver"
 
 
+@pytest.mark.parametrize(
+    ("option", "given"),
+    [
+        ("weight_classes", ["tests.builders.own_plugins.UnmakeableWeigher"]),
+        ("least_cost_functions", ["tests.builders.own_plugins.UnmakeableCost=1"]),
+        ("scheduler_driver", "tests.builders.own_plugins.UnmakeableScheduler"),
+    ],
+)
+def test_a_plugin_that_cannot_be_made_ends_the_start_with_its_name(option: str, given: Any) -> None:
+    with pytest.raises(ConfigError, match=r"own_plugins.Unmakeable\w+ cannot be created: ") as refused:
+        schedulers(**{option: given})
+    assert refused.value.field == option
+
+
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_what_a_driver_names_as_its_weighing_leads_back_to_it(driver: str) -> None:
     chosen, other = schedulers(scheduler_driver=driver), schedulers(scheduler_driver="SimpleScheduler")

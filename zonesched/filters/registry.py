@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from zonesched.conf import Conf
-from zonesched.errors import ConfigError, FilterUnknown, ZoneschedError
+from zonesched.errors import ConfigError, FilterUnknown
 from zonesched.filters.aggregate_image_properties_isolation import AggregateImagePropertiesIsolation
 from zonesched.filters.aggregate_instance_extra_specs_filter import AggregateInstanceExtraSpecsFilter
 from zonesched.filters.aggregate_multi_tenancy_isolation import AggregateMultiTenancyIsolation
@@ -49,7 +49,7 @@ from zonesched.model.own_zone import (
     is_forced,
 )
 from zonesched.model.request_spec import GroupPolicy, RequestSpec
-from zonesched.plugin import load_named
+from zonesched.plugin import created, load_named
 
 BUILT_IN: Mapping[str, type[BaseHostFilter]] = {
     cls.__name__: cls
@@ -207,10 +207,9 @@ def _make(option: str, item: str, conf: Conf) -> BaseHostFilter:
         raise ConfigError(
             f"Option {option}: {item} is not a BaseHostFilter and not an AbstractHostFilter.", field=option
         )
-    try:
-        made = loaded.from_conf(conf)
-    except ZoneschedError:
-        raise
-    except Exception as error:
-        raise ConfigError(f"Option {option}: {item} cannot be created: {error!r}", field=option) from error
+    made = created(option, item, lambda: loaded.from_conf(conf))
+    if not isinstance(made, BaseHostFilter | AbstractHostFilter):
+        raise ConfigError(f"Option {option}: from_conf of {item} returns no filter.", field=option)
+    if not (isinstance(made.code, str) and made.code):
+        raise ConfigError(f"Option {option}: the code of {item} is not a text.", field=option)
     return made if isinstance(made, BaseHostFilter) else adapt(made)

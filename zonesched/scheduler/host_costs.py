@@ -14,7 +14,7 @@ from zonesched.model.arrays import Floats
 from zonesched.model.host_state import HostState
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import MEMORY_MB, CostFunction, RequestSpec
-from zonesched.plugin import load_dotted
+from zonesched.plugin import created, load_dotted
 from zonesched.ratios import read_ratios
 
 OPTION = "least_cost_functions"
@@ -156,7 +156,7 @@ class HostCosts:
 def _load(path: str, conf: Conf) -> BaseHostCost:
     loaded = load_dotted(OPTION, path, BUILT_IN)
     if isinstance(loaded, type) and issubclass(loaded, BaseHostCost):
-        return loaded.from_conf(conf)
+        return created(OPTION, path, lambda: loaded.from_conf(conf))
     if callable(loaded) and not isinstance(loaded, type):
         return FunctionCost(loaded)
     raise ConfigError(f"Option {OPTION}: {path} is neither a BaseHostCost nor a function.", field=OPTION)

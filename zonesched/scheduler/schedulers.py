@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from zonesched.conf import Conf
 from zonesched.errors import ConfigError, WeighingUnknown
 from zonesched.model.request_spec import CostWeighing, ScoreWeighing, Unweighed, Weighing
-from zonesched.plugin import load_named
+from zonesched.plugin import created, load_named
 from zonesched.scheduler.availability_zone import AvailabilityZoneScheduler
 from zonesched.scheduler.base_scheduler import BaseScheduler
 from zonesched.scheduler.caching import CachingScheduler
@@ -52,7 +52,7 @@ class Schedulers:
         plugins = Plugins.from_conf(conf)
         known = {name: driver(plugins) for name, driver in DRIVERS.items()}
         name = conf[OPTION]
-        default = known[name] if name in known else _load(name)(plugins, name)
+        default = known[name] if name in known else _load(name, plugins)
         return cls(default, known | {default.name: default})
 
     def prepare(
@@ -88,8 +88,8 @@ class Schedulers:
                 return self.known[driver]
 
 
-def _load(path: str) -> type[BaseScheduler]:
+def _load(path: str, plugins: Plugins) -> BaseScheduler:
     loaded = load_named(OPTION, ENTRY_POINTS, path, DRIVERS)
     if isinstance(loaded, type) and issubclass(loaded, BaseScheduler):
-        return loaded
+        return created(OPTION, path, lambda: loaded(plugins, path))
     raise ConfigError(f"Option {OPTION}: {path} is not a subclass of BaseScheduler.", field=OPTION)

@@ -11,7 +11,7 @@ from zonesched.errors import ConfigError, WeighingUnknown
 from zonesched.model.arrays import Floats
 from zonesched.model.host_view import HostView
 from zonesched.model.metadata_numbers import MetadataNumbers
-from zonesched.plugin import load_named
+from zonesched.plugin import created, load_named
 from zonesched.weights.affinity import ServerGroupSoftAffinityWeigher, ServerGroupSoftAntiAffinityWeigher
 from zonesched.weights.build_failure import BuildFailureWeigher
 from zonesched.weights.contract import BaseHostWeigher
@@ -113,5 +113,7 @@ def _multiplier(name: str, weigher: BaseHostWeigher) -> float:
 def _load(path: str, conf: Conf) -> BaseHostWeigher:
     loaded = load_named(OPTION, ENTRY_POINTS, path, BUILT_IN)
     if isinstance(loaded, type) and issubclass(loaded, BaseHostWeigher):
-        return loaded.from_conf(conf)
+        made = created(OPTION, path, lambda: loaded.from_conf(conf))
+        if isinstance(made, BaseHostWeigher):
+            return made
     raise ConfigError(f"Option {OPTION}: {path} is not a BaseHostWeigher.", field=OPTION)
