@@ -157,6 +157,32 @@ class NanMultiplierWeigher(BaseHostWeigher):
         return float("nan")
 
 
+class NumpyMultiplierWeigher(W1):
+    """Has a multiplier that is a number, and no float."""
+
+    def weight_multiplier(self) -> Any:
+        return np.float32(2.5)
+
+
+class CrossedBoundsWeigher(W1):
+    """Mixes up its bounds."""
+
+    minval = 5.0
+    maxval = 1.0
+
+
+class EndlessBoundWeigher(W1):
+    """Declares a bound that no score can be scaled by."""
+
+    minval = -float("inf")
+
+
+class TextBoundWeigher(W1):
+    """Declares a bound that is no number."""
+
+    minval: Any = "0"
+
+
 class MultiplierOfHostWeigher(BaseHostWeigher):
     """Asks for a host where none is given, as the weighers of later OpenStack do."""
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,6 +41,7 @@ from zonesched.model.request_spec import (
     ServerGroup,
     WeigherScale,
 )
+from zonesched.model.request_wire import spec_to_wire
 from zonesched.scheduler.base_scheduler import OfferRequest
 from zonesched.scheduler.scale import Range
 from zonesched.scheduler.schedulers import Schedulers
@@ -377,6 +379,23 @@ def test_a_multiplier_that_is_no_number_is_a_wrong_configuration(name: str) -> N
         ConfigError, match=f"weight_classes: the multiplier of tests.builders.own_plugins.{name}"
     ):
         schedulers(weight_classes=[f"tests.builders.own_plugins.{name}"])
+
+
+@pytest.mark.parametrize("name", ["CrossedBoundsWeigher", "EndlessBoundWeigher", "TextBoundWeigher"])
+def test_bounds_that_no_value_can_be_scaled_by_are_a_wrong_configuration(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"minval and maxval of tests.builders.own_plugins.{name}"):
+        schedulers(weight_classes=[f"tests.builders.own_plugins.{name}"])
+
+
+def test_a_multiplier_may_be_any_kind_of_number() -> None:
+    path = "tests.builders.own_plugins.NumpyMultiplierWeigher"
+    scheduler = schedulers(weight_classes=[path]).default
+    table = a_table([a_host(capabilities={"NumpyMultiplierWeigher": 2})])
+    of_ranges = scheduler.choose_weighing(HostTable(), a_spec(), {path: Range(1.0, 2.0)})
+    of_hosts = scheduler.offer(OfferRequest(table, a_spec())).weighing
+    for weighing in (of_ranges, of_hosts):
+        orjson.dumps(spec_to_wire(a_spec(weighing=weighing)))
+        assert isinstance(weighing, ScoreWeighing) and weighing.scales[0].multiplier == 2.5
 
 
 @pytest.mark.parametrize("name", ["RamWeigher", "no.such.Weigher", "tests.builders.own_plugins.OddRamFilter"])

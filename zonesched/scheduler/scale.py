@@ -77,7 +77,8 @@ def choose_scale(name: str, weigher: BaseHostWeigher, observed: Range) -> Weighe
         weigher=name,
         low=observed.low if weigher.minval is None else weigher.minval,
         high=observed.high if weigher.maxval is None else weigher.maxval,
-        multiplier=weigher.weight_multiplier(),
+        # A plugin may return any kind of number; the wire has floats.
+        multiplier=float(weigher.weight_multiplier()),
     )
 
 

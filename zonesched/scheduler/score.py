@@ -182,7 +182,7 @@ def scale_of_hosts(weighers: HostWeighers, hosts: HostView, spec: RequestSpec) -
     scales = []
     for name, weigher in weighers.configured.items():
         if _weighs(name, weigher, spec) and is_any(
-            weighers.multipliers(name, weigher.weight_multiplier(), hosts)
+            weighers.multipliers(name, float(weigher.weight_multiplier()), hosts)
         ):
             found = raw_values(name, weigher, hosts, spec).range if len(hosts) else Range(0.0, 0.0)
             scales.append(choose_scale(name, weigher, found))

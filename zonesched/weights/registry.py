@@ -71,6 +71,11 @@ class HostWeighers:
                 raise ConfigError(
                     f"Option {OPTION}: the multiplier of {name} is not a finite number.", field=OPTION
                 )
+            if not _are_bounds(weigher.minval, weigher.maxval):
+                raise ConfigError(
+                    f"Option {OPTION}: minval and maxval of {name} are not finite numbers, lower one first.",
+                    field=OPTION,
+                )
         with_key = {name: weigher for name, weigher in known.items() if weigher.multiplier_key}
         return cls(
             configured={name: known[name] for name in names},
@@ -108,6 +113,12 @@ def _multiplier(name: str, weigher: BaseHostWeigher) -> float:
         raise ConfigError(
             f"Option {OPTION}: the multiplier of {name} cannot be read: {error!r}", field=OPTION
         ) from error
+
+
+def _are_bounds(*declared: object) -> bool:
+    given = [bound for bound in declared if bound is not None]
+    numbers = [bound for bound in given if isinstance(bound, int | float) and math.isfinite(bound)]
+    return len(numbers) == len(given) and numbers == sorted(numbers)
 
 
 def _load(path: str, conf: Conf) -> BaseHostWeigher:
