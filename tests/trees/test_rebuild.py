@@ -19,7 +19,7 @@ from zonesched.services.hosts import hosts
 from zonesched.services.state import stored_secrets
 from zonesched.store import instance_states, instances
 
-OLD, NEW, ARM, LARGE = "old", "new", "arm", "large"
+OLD, NEW, ARM, TRAIT, LARGE = "old", "new", "arm", "trait", "large"
 STOP = {"os-stop": None}
 
 
@@ -91,6 +91,7 @@ IMAGES: dict[str, dict[str, Any]] = {
     OLD: {},
     NEW: {"properties": {"hw_architecture": "x86_64"}},
     ARM: {"properties": {"hw_architecture": "aarch64"}},
+    TRAIT: {"properties": {"trait:CUSTOM_X": "required"}},
     LARGE: {"min_ram": 4096},
 }
 
@@ -166,10 +167,13 @@ def test_a_stopped_server_is_rebuilt_and_stays_stopped(tmp_path: Path) -> None:
     assert (under_way, scene.shown()) == (("REBUILD", "rebuilding", OLD), ("SHUTOFF", None, NEW))
 
 
-def test_an_image_that_the_host_does_not_take_is_refused_where_the_host_is(tmp_path: Path) -> None:
-    scene = Scene(tmp_path, enabled_filters=["ImagePropertiesFilter"])
+@pytest.mark.parametrize(("enabled", "image"), [("ImagePropertiesFilter", ARM), ("TraitsFilter", TRAIT)])
+def test_an_image_that_the_host_does_not_take_is_refused_where_the_host_is(
+    tmp_path: Path, enabled: str, image: str
+) -> None:
+    scene = Scene(tmp_path, enabled_filters=[enabled])
 
-    reply = scene.act(rebuild(ARM))
+    reply = scene.act(rebuild(image))
     scene.go_on()
     refused = scene.ended()
     scene.act(STOP)
@@ -203,7 +207,7 @@ def test_a_refused_rebuild_that_is_told_again_is_not_taken_for_another_action(
     assert (stored.state.desired.generation, stored.state.observed.generation) == (1, 1)
 
 
-@pytest.mark.parametrize("enabled", [["CoreFilter"], ["TraitsFilter", "ComputeFilter"]])
+@pytest.mark.parametrize("enabled", [["CoreFilter"], ["AvailabilityZoneFilter", "ComputeFilter"]])
 def test_filters_that_do_not_hold_for_a_rebuild_are_not_asked(tmp_path: Path, enabled: list[str]) -> None:
     scene = Scene(tmp_path, enabled_filters=enabled)
     assert scene.leaf.compute is not None

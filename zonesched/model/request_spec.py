@@ -225,15 +225,16 @@ class RequestSpec:
 
     @cached_property
     def traits(self) -> TraitQuery:
-        """Traits that the flavor's extra specs require or forbid.
+        """Traits that the flavor's extra specs require or forbid, and those that the image requires.
 
-        `trait:NAME=required|forbidden`; `traits:any_of=A,B;C,D` asks for (A or B) and (C or D).
+        `trait:NAME=required|forbidden`; `traits:any_of=A,B;C,D` asks for (A or B) and (C or D). Of an image's
+        properties only `trait:NAME=required` counts, as in OpenStack Nova.
         """
         specs = self.flavor.extra_specs
         named = {k.removeprefix(TRAIT_SCOPE): v for k, v in specs.items() if k.startswith(TRAIT_SCOPE)}
         groups = (group.split(",") for group in specs.get(TRAITS_ANY_OF, "").split(";") if group.strip())
         return TraitQuery(
-            required=frozenset(name for name, value in named.items() if value == "required"),
+            required=required_traits(specs) | required_traits(self.image.properties),
             forbidden=frozenset(name for name, value in named.items() if value == "forbidden"),
             any_of=tuple(frozenset(name.strip() for name in group if name.strip()) for group in groups),
         )
@@ -273,6 +274,12 @@ class RequestSpec:
     def image_key(self) -> str:
         """The image's properties as one text, equal for images with equal properties."""
         return self.image.key
+
+
+def required_traits(said: Mapping[str, str]) -> frozenset[str]:
+    """Return the traits that extra specs, properties or metadata require with trait:NAME=required."""
+    keys = (key for key, value in said.items() if value == "required" and key.startswith(TRAIT_SCOPE))
+    return frozenset(key.removeprefix(TRAIT_SCOPE) for key in keys)
 
 
 def spec_for_child(spec: RequestSpec, zone_uuid: str, time_budget_s: float) -> RequestSpec:

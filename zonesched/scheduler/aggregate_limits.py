@@ -6,7 +6,7 @@ the request; zones exchange nothing about aggregates.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from zonesched.conf import Conf
@@ -16,7 +16,7 @@ from zonesched.filters.shared_facts_filter import Question
 from zonesched.model.aggregate import AVAILABILITY_ZONE, Aggregate
 from zonesched.model.host_row import SharedFacts
 from zonesched.model.host_table import HostTable
-from zonesched.model.request_spec import TRAIT_SCOPE, RequestSpec
+from zonesched.model.request_spec import RequestSpec, required_traits
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,9 @@ NO_LIMITS = AggregateLimits()
 
 
 def _of_isolation(spec: RequestSpec) -> Limit:
-    wanted = spec.traits.required | _required_traits(spec.image.properties)
-
     def lets_in(facts: SharedFacts) -> bool:
-        return all(_required_traits(aggregate.metadata) <= wanted for aggregate in facts.aggregates)
+        wanted = spec.traits.required
+        return all(required_traits(aggregate.metadata) <= wanted for aggregate in facts.aggregates)
 
     return Limit("enable_isolated_aggregate_filtering", code="isolated_aggregate", lets_in=lets_in)
 
@@ -86,9 +85,3 @@ def _is_of_tenant(aggregate: Aggregate, project_id: str) -> bool:
 
 def _any_host(table: HostTable, question: Question) -> bool:
     return any(question(facts) for facts in table.shared_facts.distinct())
-
-
-def _required_traits(said: Mapping[str, str]) -> frozenset[str]:
-    """Return the traits that metadata or properties require with trait:NAME=required."""
-    keys = (key for key, value in said.items() if value == "required" and key.startswith(TRAIT_SCOPE))
-    return frozenset(key.removeprefix(TRAIT_SCOPE) for key in keys)
