@@ -78,6 +78,30 @@ def test_a_boot_over_a_zone_that_ran_out_of_time_is_told_as_incomplete(tree: Tre
     assert "no_valid_host_incomplete" in str(shown["reasons"])
 
 
+def test_a_weigher_that_uses_up_the_time_budget_ends_the_choice_of_the_scale(tmp_path: Path) -> None:
+    # given a zone with children, whose own weigher is asked about its hosts before any filter
+    tree = Tree(tmp_path)
+    SlowFilter.takes(tree.clock, 0.0)
+    options: dict[str, Any] = {"weight_classes": ["tests.builders.own_plugins.SlowWeigher"]}
+    tree.add("root", hosts_=[a_host(f"r{n}") for n in range(40)], **options)
+    tree.add("leaf", parent="root", hosts_=[a_host("l1")], **options)
+    tree.poll(2)
+    root = tree.nodes["root"].client()
+    root.post("/flavors", {"flavor": {"name": "small", "vcpus": 1, "ram": 1024, "disk": 1}})
+    SlowFilter.takes(tree.clock, 10.0)
+
+    # when
+    server = {"name": "vm", "flavorRef": "small", "num_instances": 3}
+    said = root.post("/zones/boot", {"server": server, "dry_run": True}).json["dry_run"]
+
+    # then it is given up at the first look at the clock after the budget, and no child is asked
+    assert SlowFilter.asked == 16
+    assert (said["fits"], said["complete"]) == (0, False)
+    own = {"filter": "weighing", "code": "out_of_time", "before": 40, "after": 0}
+    assert own in said["why"]["own"]["steps"]
+    assert selects_of(tree, "leaf") == 0
+
+
 def test_the_operator_sees_which_children_had_no_time_left(tree: Tree) -> None:
     SlowFilter.takes(tree.clock, 10.0)
     region = tree.nodes["region"]

@@ -24,7 +24,7 @@ from zonesched.model.host_state import HostTuple, host_tuple
 from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import CostFunction, CostWeighing, RequestSpec, Unweighed, Weighing
-from zonesched.model.work_deadline import OutOfTime
+from zonesched.model.work_deadline import NO_DEADLINE, OutOfTime, WorkDeadline
 from zonesched.scheduler.choice import THE_BEST, Choice
 from zonesched.scheduler.funnel import Survivors, answers_for, check_filter, passes_of, run_funnel
 from zonesched.scheduler.greedy import REFUSED
@@ -86,14 +86,24 @@ class BaseScheduler:
             raise BadRequest(f"flavor.extra_specs: {error}", field="flavor.extra_specs") from error
 
     def choose_weighing(
-        self, table: HostTable, spec: RequestSpec, child_ranges: Mapping[str, Range]
+        self,
+        table: HostTable,
+        spec: RequestSpec,
+        child_ranges: Mapping[str, Range],
+        deadline: WorkDeadline = NO_DEADLINE,
     ) -> Weighing:
-        """Choose how every zone of the tree weighs a request that a zone with children received."""
+        """Choose how every zone of the tree weighs a request that a zone with children received.
+
+        Raise OutOfTime.
+        """
         return CostWeighing(self.name, self.cost_functions)
 
-    def ranges(self, table: HostTable) -> dict[str, Range]:
-        """Return the raw range of each configured weigher over the hosts that are up; empty if none is."""
-        return observed_ranges(self.plugins.weighers.configured, table)
+    def ranges(self, table: HostTable, deadline: WorkDeadline = NO_DEADLINE) -> dict[str, Range]:
+        """Return the raw range of each configured weigher over the hosts that are up; empty if none is.
+
+        Raise OutOfTime.
+        """
+        return observed_ranges(self.plugins.weighers.configured, table, deadline)
 
     def offer(self, request: OfferRequest) -> Offer:
         """Offer this zone's local hosts. Raise BadRequest, FilterFailed, WeigherFailed.

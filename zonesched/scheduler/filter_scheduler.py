@@ -10,7 +10,7 @@ from zonesched.model.decision_trace import ScorePart
 from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import NoGroup, RequestSpec, ScoreWeighing, Weighing
-from zonesched.model.work_deadline import OutOfTime
+from zonesched.model.work_deadline import NO_DEADLINE, OutOfTime, WorkDeadline
 from zonesched.scheduler.base_scheduler import BaseScheduler
 from zonesched.scheduler.choice import Choice
 from zonesched.scheduler.funnel import run_funnel
@@ -75,10 +75,14 @@ class FilterScheduler(BaseScheduler):
             self._checked = demands
 
     def choose_weighing(
-        self, table: HostTable, spec: RequestSpec, child_ranges: Mapping[str, Range]
+        self,
+        table: HostTable,
+        spec: RequestSpec,
+        child_ranges: Mapping[str, Range],
+        deadline: WorkDeadline = NO_DEADLINE,
     ) -> Weighing:
-        """Choose the scale over this zone's hosts and the hosts in child zones."""
-        ranges = merge_ranges(child_ranges, self.ranges(table))
+        """Choose the scale over this zone's hosts and the hosts in child zones. Raise OutOfTime."""
+        ranges = merge_ranges(child_ranges, self.ranges(table, deadline))
         return scale_of_ranges(self.plugins.weighers, ranges, spec)
 
     def with_weighing(self, hosts: HostView, spec: RequestSpec) -> RequestSpec:

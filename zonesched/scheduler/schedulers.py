@@ -61,12 +61,12 @@ class Schedulers:
         """Choose the scheduler of a request, and complete the request for it.
 
         In a zone with children, choose the weighing from the ranges that they reported, unless the request
-        has one; without children the offer itself chooses it. Raise WeighingUnknown, and the errors of the
-        driver's `choose_weighing`.
+        has one; without children the offer itself chooses it. Raise WeighingUnknown, OutOfTime, and the
+        errors of the driver's `choose_weighing`.
         """
         spec = request.spec
         if isinstance(spec.weighing, Unweighed) and has_children:
-            weighing = self.default.choose_weighing(request.table, spec, child_ranges)
+            weighing = self.default.choose_weighing(request.table, spec, child_ranges, request.deadline)
             request = replace(request, spec=replace(spec, weighing=weighing))
         return self.for_weighing(request.spec.weighing), request
 

@@ -16,6 +16,7 @@ from zonesched.model.decision_trace import ScorePart
 from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import Flavor, Image, RequestSpec, ScoreWeighing, WeigherScale
+from zonesched.model.work_deadline import NO_DEADLINE, WorkDeadline
 from zonesched.scheduler.scale import BLOCK, Range, blocks, choose_scale, has_extent, scaled
 from zonesched.weights.contract import BaseHostWeigher, WeigherFailed
 from zonesched.weights.registry import HostWeighers
@@ -203,16 +204,18 @@ def scale_of_ranges(weighers: HostWeighers, ranges: Mapping[str, Range], spec: R
     )
 
 
-def observed_ranges(weighers: Mapping[str, BaseHostWeigher], table: HostTable) -> dict[str, Range]:
+def observed_ranges(
+    weighers: Mapping[str, BaseHostWeigher], table: HostTable, deadline: WorkDeadline = NO_DEADLINE
+) -> dict[str, Range]:
     """Return the raw range of each weigher over the hosts that are enabled and up; {} without such a host.
 
     The range of a weigher that declares both bounds is these bounds. Values that are not finite are left out,
-    and a weigher that fails has no range: only requests are refused for its failure.
+    and a weigher that fails has no range: only requests are refused for its failure. Raise OutOfTime.
     """
     rows = np.flatnonzero(table.alive & table.enabled & table.up)
     if len(rows) == 0:
         return {}
-    hosts = HostView(table, rows, NOTHING_ASKED)
+    hosts = HostView(table, rows, NOTHING_ASKED, deadline=deadline)
     found = {}
     for name, weigher in weighers.items():
         if weigher.minval is not None and weigher.maxval is not None:

@@ -17,7 +17,7 @@ from zonesched import turns
 from zonesched.conf import Conf
 from zonesched.errors import NotFound, ZoneschedError
 from zonesched.filters.contract import FilterFailed
-from zonesched.model.build_plan import BuildPlan, Refusal
+from zonesched.model.build_plan import BuildPlan, FunnelStep, Refusal
 from zonesched.model.decision_trace import (
     NO_TRACE,
     DecisionTrace,
@@ -30,7 +30,7 @@ from zonesched.model.offer_page import WHOLE, Page
 from zonesched.model.request_context import RequestContext
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import content_digest
-from zonesched.model.work_deadline import WorkDeadline, always
+from zonesched.model.work_deadline import OutOfTime, WorkDeadline, always
 from zonesched.scheduler.offer import Offer, OfferRequest
 from zonesched.scheduler.scale import Range
 from zonesched.scheduler.sources import Source
@@ -225,12 +225,19 @@ def _own_basis(
     page: Page,
 ) -> Basis:
     with hosts.for_request(spec) as found:
-        request = OfferRequest(found.table, spec, context, own_capabilities(zone.conf), page=page)
-        ranges, has_children = zone.children.ranges(), bool(zone.children.snapshot())
-        scheduler, request = zone.schedulers.prepare(request, ranges, has_children)
         # A wait for the host table shortens the children's time, not the time for local offers.
         deadline = deadline.at_least(_reserve_s(zone.conf, spec))
-        offer = scheduler.offer(replace(request, scored=scored, deadline=deadline))
+        capabilities = own_capabilities(zone.conf)
+        request = OfferRequest(found.table, spec, context, capabilities, deadline=deadline, page=page)
+        ranges, has_children = zone.children.ranges(), bool(zone.children.snapshot())
+        try:
+            scheduler, request = zone.schedulers.prepare(request, ranges, has_children)
+        except OutOfTime as error:
+            # Children are not asked either: they would need the weighing that was not chosen.
+            late = FunnelStep("weighing", error.code, len(found.table), 0)
+            offer = Offer((), (), (), (late,), complete=False)
+        else:
+            offer = scheduler.offer(replace(request, scored=scored))
         if found.steps:
             offer = replace(offer, why=(*found.steps, *offer.why))
         weighed = replace(request, spec=spec.varied(weighing=offer.weighing))
