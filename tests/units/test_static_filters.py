@@ -69,12 +69,17 @@ MET = [
     ("<or> fpu <or> gpu", "gpus", False),
     ("<or> fpu <or> gpu", ["mmx", "fpu"], True),
     ("<or> one word <or> two", "one word", True),
+    ("<or> fpu <or> gpu <or>", "gpu", True),
+    ("<or> fpu <or> gpu <or>", "mmx", False),
+    ("<in> gcc <in>", "a gcc host", True),
+    ("<in> gcc <in>", "clang", False),
     ("a100", "a100", True),
     ("a100", "A100", False),
     ("10", 10, True),
     ("True", True, True),
     ("true", "True", False),
     ("a b", "a b", True),
+    (' {"vendor": "Intel"}', ' {"vendor": "Intel"}', True),
     ("a100", None, False),
     ("s!= a100", None, False),
     ("a100", ["a100"], False),
@@ -103,7 +108,9 @@ WRONG = [
     ">= inf",
     "s==",
     "<or>",
-    "<or> a <or>",
+    "<or> <or>",
+    "<or> a <or> <or>",
+    "<in> <in>",
 ]
 
 

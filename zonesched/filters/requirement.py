@@ -104,6 +104,9 @@ def parse_requirement(text: str, *, of_parent: bool = False) -> Requirement:
             raise ValueError(f"{text!r} starts with none of {' '.join(OPERATORS)}")
         return Requirement("s==", (text,), of_parent)
     name, rest = split[1], split[2].strip()
+    if name in (IN, OR):
+        # OpenStack Compute takes a last operator without an operand, too.
+        rest = rest.removesuffix(name).strip()
     match name:
         case "<or>":
             wanted = tuple(word.strip() for word in rest.split(OR))
@@ -149,7 +152,8 @@ def _text(value: object) -> str | None:
         case bool():
             return "true" if value else "false"
         case str():
-            return value
+            # As the requirement is read.
+            return value.strip()
         case int() | float():
             return str(value)
         case _:
