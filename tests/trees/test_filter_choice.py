@@ -288,6 +288,12 @@ def test_ignored_hosts_are_left_out() -> None:
     assert offer.picks[0].host_id == "2f"
 
 
+def test_names_of_hosts_are_meant_in_any_case() -> None:
+    forced = offered(a_spec(hints={"force_hosts": ["HOST-1F", "Host-2f"], "force_nodes": "host-2F"}))
+    ignored = offered(a_spec(hints={"ignore_hosts": "Host-1F"}), enabled_filters=["ComputeFilter"])
+    assert [pick.host_id for pick in (*forced.picks, *ignored.picks)] == ["2f", "2f"]
+
+
 def test_hints_of_a_network_bring_their_filter_along() -> None:
     hints = {"build_near_host_ip": "10.0.9.9", "cidr": "/16"}
     offer = offered(a_spec(hints=hints), enabled_filters=["ComputeFilter"])

@@ -16,6 +16,7 @@ from zonesched.model.arrays import Bools
 from zonesched.model.build_plan import FunnelStep
 from zonesched.model.decision_trace import HostAnswer
 from zonesched.model.host_state import HostState
+from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import DENSE, HostView
 from zonesched.model.own_zone import FORCE_HINTS, IGNORE_HINT, REQUESTED_HINT, named_hosts
 from zonesched.model.place import ChildPlace, LocalPlace
@@ -80,11 +81,10 @@ def _ask_all(
     for limit in limits.for_request(table, spec):
         funnel.narrow(limit.name, limit.code, funnel.whole.by_shared_facts(limit.lets_in))
     if IGNORE_HINT in spec.hints:
-        ignored = funnel.whole.named(named_hosts(spec.hints, IGNORE_HINT))
-        funnel.narrow(IGNORE_HINT, "host_ignored", ~ignored)
+        funnel.narrow(IGNORE_HINT, "host_ignored", ~_named(table, spec, IGNORE_HINT))
     for hint in FORCE_HINTS:
         if hint in spec.hints:
-            funnel.narrow(hint, "host_not_forced", funnel.whole.named(named_hosts(spec.hints, hint)))
+            funnel.narrow(hint, "host_not_forced", _named(table, spec, hint))
     if REQUESTED_HINT in spec.hints:
         requested = funnel.whole.named(named_hosts(spec.hints, REQUESTED_HINT))
         funnel.narrow(REQUESTED_HINT, "host_not_requested", requested)
@@ -102,6 +102,15 @@ def _ask_all(
         funnel.narrow(host_filter.name, host_filter.code, funnel.answers(host_filter, spec))
     needed = spec.num_instances if spec.policy is Policy.AFFINITY else 1
     funnel.narrow("free_slots", "no_free_slots", have_free_slots(funnel.whole, needed))
+
+
+def _named(table: HostTable, spec: RequestSpec, hint: str) -> Bools:
+    """Tell for each row whether the hint names its host, in any case, as in OpenStack Nova."""
+    names = {name.lower() for name in named_hosts(spec.hints, hint)}
+    rows = [row for row in np.flatnonzero(table.alive).tolist() if table.name(row).lower() in names]
+    named = np.zeros(table.size, dtype=np.bool_)
+    named[rows] = True
+    return named
 
 
 def _in_order(request: OfferRequest, filters: Sequence[BaseHostFilter]) -> Sequence[BaseHostFilter]:
