@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import platform
 import signal
@@ -220,6 +221,18 @@ class TestLauncher:
         assert f"listens on http://127.0.0.1:{port}." in out
         assert "refuses select" in out
         assert "Traceback" not in out
+
+    def test_links_begin_with_https_where_a_proxy_on_another_machine_says_so(self, tmp_path: Path) -> None:
+        port = free_port()
+        config = write_conf(tmp_path, port)
+        with launched("zonesched.serving", "--config-file", str(config)):
+            eventually("the zone answers", lambda: answers(f"http://127.0.0.1:{port}"))
+            found = http.client.HTTPConnection("127.0.0.1", port, 30, source_address=("127.0.0.2", 0))
+            with closing(found):
+                # A path of its own is nothing that a caller may claim.
+                found.request("GET", "/v2.1/", headers={"X-Forwarded-Proto": "https", "PATH_INFO": "/health"})
+                version = json.loads(found.getresponse().read())["version"]
+        assert version["links"][0]["href"] == f"https://127.0.0.1:{port}/v2.1/"
 
     def test_killed_it_is_gone_soon_though_a_caller_goes_on_over_its_connection(self, tmp_path: Path) -> None:
         # given a caller that has a connection to the zone

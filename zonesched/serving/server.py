@@ -43,6 +43,9 @@ IDLE_CONNECTION_S = 75
 MAX_CONNECTIONS = 2000
 """Max connections; a further one replaces the one that has waited longest."""
 
+SCHEME_HEADERS = {"X-FORWARDED-PROTO": "https"}
+"""Header with which a proxy says that its caller came by https."""
+
 GARBAGE_THRESHOLDS = (20_000, 20, 20)
 """Thresholds of the garbage collector by generation."""
 
@@ -150,6 +153,10 @@ class Server(BaseApplication):  # type: ignore[misc]
             "graceful_timeout": GRACEFUL_S,
             "keepalive": IDLE_CONNECTION_S,
             "control_socket_disable": True,
+            # From any address: it changes nothing but the links and the cookie of its sender's own answer.
+            "forwarded_allow_ips": "*",
+            "secure_scheme_headers": SCHEME_HEADERS,
+            "forwarder_headers": "",
             "loglevel": "warning",
             "worker_exit": self._stop_zone,
         }
