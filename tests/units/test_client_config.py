@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import yaml
 
@@ -28,3 +30,19 @@ def test_the_credentials_at_hand_become_a_cloud(
         "endpoint": "http://127.0.0.1:8790/v2.1",
     }
     assert cloud["image_endpoint_override"] == "http://127.0.0.1:8790/image/v2"
+    assert "cacert" not in cloud
+
+
+def test_the_clients_trust_whom_the_command_trusts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("ca.pem").touch()
+
+    run(
+        ["client-config", "--zone-url", "https://zone.example", "--username", "ann", "--cacert", "ca.pem"],
+        Session(),
+    )
+
+    cloud = yaml.safe_load(capsys.readouterr().out)["clouds"]["zone"]
+    assert cloud["cacert"] == str(tmp_path / "ca.pem")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
 
@@ -39,6 +40,8 @@ def client_config(session: Session, cloud: str) -> None:
         '    image_api_version: "2"',
         f"    identity_endpoint_override: {json.dumps(who.url.rstrip('/') + IDENTITY)}",
         '    identity_api_version: "3"',
+        # The clients are started in any folder.
+        *([f"    cacert: {json.dumps(str(Path(who.cacert).absolute()))}"] if who.cacert else []),
         # A zone has neither: commands that need one say so at once. Without a client of volumes, of which it
         # has none as well, `openstack limits show` would say so too.
         *(f"    has_{service}: false" for service in ("network", "shared_file_system")),
