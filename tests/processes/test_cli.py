@@ -209,6 +209,21 @@ class TestHowItEnds:
         assert "there is no column 'nope': choose from id, " in command.err
         assert command.stub.asked == []
 
+    @pytest.mark.parametrize(
+        ("arguments", "field"),
+        [
+            (["zone", "add", "eu", "https://eu.example", "--child-username", "x"], "id"),
+            (["quota", "set", "p1", "--instances", "5"], "instances"),
+            (["host", "evacuate", "h1", "--fenced"], "evacuated"),
+        ],
+    )
+    def test_a_command_with_an_unknown_field_changes_nothing(
+        self, command: StubCommand, arguments: list[str], field: str
+    ) -> None:
+        assert command(*arguments, "--column", "nope") == 2
+        assert f"there is no column 'nope': choose from {field}, " in command.err
+        assert command.stub.asked == []
+
     def test_without_a_zone_it_says_how_to_name_one(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["zone", "list"], Session()) == 2
         assert "ZONESCHED_URL" in capsys.readouterr().err

@@ -9,6 +9,7 @@ import pytest
 
 from tests.builders.command import TreeCommand
 from tests.builders.tree import Tree
+from zonesched.cli.quota import FIELDS
 
 pytestmark = pytest.mark.once
 
@@ -43,7 +44,8 @@ def test_a_key_pair_is_imported_listed_shown_and_removed(command: TreeCommand, t
 def test_a_quota_is_set_listed_and_reset(command: TreeCommand) -> None:
     assert command("quota", "list", "p1", "--json") == 0
     before = json.loads(command.out)["quota_set"]["instances"]
-    assert command("quota", "set", "p1", "--instances", "7") == 0
+    assert command("quota", "set", "p1", "--instances", "7", "-o", "json") == 0
+    assert json.loads(command.out).keys() == set(FIELDS)
     assert command("quota", "list", "p1", "-o", "value") == 0
     assert "instances 7 0" in [" ".join(line.split()) for line in command.lines]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from tests.builders.command import TreeCommand
 from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead
+from zonesched.cli.zone import FIELDS
 from zonesched.compute.credentials import Credentials, write_credentials
 from zonesched.model.caller import Role
 from zonesched.services.catalog import users
@@ -46,7 +48,8 @@ def credentials(tree: Tree, user: str, secret: str = "") -> str:
 class TestAdd:
     def test_a_child_is_added_from_the_file_that_save_writes(self, tree: Tree, root: TreeCommand) -> None:
         file = credentials(tree, "parent-root")
-        assert root("zone", "add", "eu", "--child-credentials", file) == 0
+        assert root("zone", "add", "eu", "--child-credentials", file, "-o", "json") == 0
+        assert json.loads(root.out).keys() == set(FIELDS)
         tree.poll()
         assert root("zone", "list", "-o", "value", "-c", "name", "-c", "state", "-c", "api_url") == 0
         assert root.lines == [f"eu ready {tree.nodes['eu'].url}"]

@@ -12,7 +12,7 @@ import click
 from zonesched.cli.group import CommandGroup
 from zonesched.cli.host_drain import drain
 from zonesched.cli.lookup import find, find_id
-from zonesched.cli.output import by_name, print_item, print_list
+from zonesched.cli.output import by_name, check_fields, print_item, print_list
 from zonesched.cli.pairs import read_pairs
 from zonesched.cli.session import Session, item_options, list_options, pass_session, zone_options
 from zonesched.cli.table import Column
@@ -129,6 +129,7 @@ def delete(session: Session, name_or_id: str) -> None:
 @pass_session
 def evacuate(session: Session, name_or_id: str, fenced: bool) -> None:
     """Place all instances of a host that is down anew; their disks and memory there are lost."""
+    check_fields(session, ("evacuated", "moving"))
     id = find_id(session, "/os-hypervisors", "hypervisors", name_or_id)
     answer = session.call("POST", f"/os-services/{id}/action", {"evacuate": {"fenced": fenced}})
     print_item(session, answer, answer)

@@ -66,6 +66,12 @@ def check_list_options(session: Session, columns: Sequence[Column]) -> None:
         _sorted((), columns, session.sort_by)
 
 
+def check_fields(session: Session, fields: Sequence[str]) -> None:
+    """Raise UsageError for a field that `print_item` would not find, before a command changes anything."""
+    for name in session.columns:
+        _named(tuple(map(Column, fields)), name)
+
+
 def print_item(session: Session, answer: Any, item: Row) -> None:
     """Print one object in the form that the command line asks for: a line for each field that has a value.
 

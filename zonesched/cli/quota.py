@@ -6,9 +6,15 @@ import click
 
 from zonesched.cli.group import CommandGroup
 from zonesched.cli.lookup import part_of_path
-from zonesched.cli.output import print_item, print_list
+from zonesched.cli.output import check_fields, print_item, print_list
 from zonesched.cli.session import Session, item_options, list_options, pass_session, zone_options
 from zonesched.cli.table import plain
+
+FIELDS = (
+    *("instances", "cores", "ram", "key_pairs", "metadata_items"),
+    *("server_groups", "server_group_members"),
+)
+"""Quotas of a project."""
 
 
 @click.group(cls=CommandGroup)
@@ -35,6 +41,7 @@ def list_(session: Session, project: str) -> None:
 @pass_session
 def set_(session: Session, project: str, instances: int) -> None:
     """Set how many instances a project may have (admin)."""
+    check_fields(session, FIELDS)
     answer = session.call("PUT", _path(project), {"quota_set": {"instances": instances}})
     print_item(session, answer, answer["quota_set"])
 

@@ -9,7 +9,7 @@ import click
 
 from zonesched.cli.group import CommandGroup
 from zonesched.cli.lookup import find, find_id
-from zonesched.cli.output import by_name, print_item, print_list
+from zonesched.cli.output import by_name, check_fields, print_item, print_list
 from zonesched.cli.secret_input import given_secret
 from zonesched.cli.session import (
     FILE,
@@ -35,6 +35,8 @@ CHILD_COLUMNS = (
     Column("weight_offset", rank=4),
     Column("weight_scale", rank=5),
 )
+FIELDS = (*(column.name for column in CHILD_COLUMNS), "is_active", "username")
+"""Fields of one child zone."""
 
 
 @click.group(cls=CommandGroup)
@@ -151,6 +153,7 @@ def add(
     The user has the role parent in the child. With --child-credentials the URL may be left out: it is the one
     in that file. Without any password option the password comes from a prompt.
     """
+    check_fields(session, FIELDS)
     who = _child_user(child_credentials, child_username, child_password_file, child_password_stdin)
     if not who.username:
         raise click.UsageError("no user is named: use --child-credentials, or --child-username")
