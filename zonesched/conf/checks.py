@@ -41,6 +41,9 @@ CAPABILITY_PART = re.compile(r"[^\x00-\x1f\x7f=;]+")
 MAX_CAPABILITY_KEY = 255
 """Key and values of a zone's capability, as a parent reads them; it would take another one for a lie."""
 
+MAX_ZONE_NAME = 128
+"""Bytes of a zone's name, which begins the names of its queues; AMQP limits them to 255."""
+
 GROUP_CLIENTS = {
     "redis": "redis",
     "rediss": "redis",
@@ -98,6 +101,7 @@ def refused_value(option: Any, shown: str) -> ConfigError:
 
 def check_together(conf: cfg.ConfigOpts) -> None:
     """Raise ConfigError for values that are each accepted alone but cannot be used together."""
+    _check_zone_name(conf.zone_name)
     _check_keys(conf)
     _check_blob_size(conf.build_plan_blob_size)
     _check_zone_capabilities(conf.zone_capabilities)
@@ -171,6 +175,15 @@ def _check_installed(package: str, extra: str, setting: str, field: str) -> None
     if not is_installed:
         raise ConfigError(
             f"{setting} needs the package {package}: install zonesched with the extra {extra}.", field=field
+        )
+
+
+def _check_zone_name(name: str) -> None:
+    if not name or not name.isprintable() or len(name.encode(errors="replace")) > MAX_ZONE_NAME:
+        raise ConfigError(
+            f"Option zone_name: {name!r} is not accepted. Accepted: a printable text of 1 to {MAX_ZONE_NAME}"
+            " bytes.",
+            field="zone_name",
         )
 
 
