@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,12 @@ from cryptography import x509
 from tests.builders.raw_server import Authority
 from tests.builders.real_processes import children_of, eventually, free_port
 from tests.builders.zone_processes import Story, launched, write_conf
-from zonesched.compute.credentials import CredentialsError, read_credentials
+from zonesched.compute.credentials import (
+    Credentials,
+    CredentialsError,
+    read_credentials,
+    write_credentials,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.sqlite]
 THREADS = 2
@@ -119,6 +124,44 @@ def test_a_command_that_trusts_another_authority_is_told_why(
 
     assert "certificate verify failed" in said
     assert "--cacert" in said
+
+
+def test_a_tree_is_made_with_the_authority_that_the_command_or_its_environment_names(
+    zone: Zone, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_credentials(
+        tmp_path / "zone.credentials", replace(read_credentials(zone.credentials), url=zone.url)
+    )
+    tree, saved = tmp_path / "tree.toml", tmp_path / "two.credentials"
+    user = f"[zones.one.users.two]\nrole = 'compute'\nsave = '{saved}'\n"
+    tree.write_text(f"[zones.one]\ncredentials = 'zone.credentials'\n{user}")
+    ca_file = zone.authority.ca_file
+    monkeypatch.chdir(ca_file.parent)
+    apply = Story(["federation", "apply", str(tree)], capsys)
+
+    assert "1 step done" in apply("--cacert", ca_file.name)
+    monkeypatch.setenv("ZONESCHED_CACERT", str(ca_file))
+    assert "1 zones are as the file says" in apply()
+
+    assert read_credentials(saved).cacert == str(ca_file)
+
+
+def test_a_file_of_authorities_that_is_not_there_is_named(
+    zone: Zone, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    gone = tmp_path / "gone.pem"
+    write_credentials(
+        tmp_path / "agent.credentials", Credentials(zone.url, "agent", "x" * 43, cacert=str(gone))
+    )
+    (tmp_path / "hosts.csv").write_text("name,VCPU,MEMORY_MB\nh1,8,4096\n")
+    files = ["--credentials", str(tmp_path / "agent.credentials"), "--inventory", str(tmp_path / "hosts.csv")]
+
+    with launched("zonesched.compute.main", *files) as agent:
+        assert agent.stdout is not None
+        line = agent.stdout.readline()
+
+    assert f"invalid path: {gone}" in line
+    assert "Traceback" not in line
 
 
 def test_an_agent_that_trusts_the_authority_registers_its_hosts(

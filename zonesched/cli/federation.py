@@ -99,7 +99,7 @@ def apply(session: Session, file: Path, dry_run: bool) -> None:
     command can be repeated, also after it stopped half-way. Users, flavors and children that are not in
     the file stay.
     """
-    zones = read_tree(file)
+    zones = [_trusting(zone, session.cacert) for zone in read_tree(file)]
     tree = _Tree(session, {zone.name: zone for zone in zones})
     steps = plan(zones, {zone.name: tree.present(zone.name) for zone in zones})
     if session.as_json:
@@ -111,6 +111,11 @@ def apply(session: Session, file: Path, dry_run: bool) -> None:
             tree.carry_out(step)
     if not session.as_json:
         click.echo(_summary(len(steps), len(zones), dry_run))
+
+
+def _trusting(zone: WantedZone, cacert: str) -> WantedZone:
+    """Return the zone with a file of CA certificates, unless its credentials name their own."""
+    return replace(zone, admin=replace(zone.admin, cacert=zone.admin.cacert or cacert))
 
 
 def _summary(steps: int, zones: int, dry_run: bool) -> str:

@@ -78,6 +78,11 @@ class Session:
         """Tell whether tables are not fitted to the terminal."""
         return bool(self.given.get("wide"))
 
+    @property
+    def cacert(self) -> str:
+        """Return the file of CA certificates that an option or the environment names, "" without one."""
+        return str(self._text("cacert", "ZONESCHED_CACERT"))
+
     def credentials(self) -> Credentials:
         """Resolve credentials: options, environment, file. Raises CredentialsError or UsageError."""
         path = self.given.get("credentials") or os.environ.get("ZONESCHED_CREDENTIALS")
@@ -86,7 +91,7 @@ class Session:
             self._text("zone_url", "ZONESCHED_URL") or from_file.url,
             self._text("username", "ZONESCHED_USERNAME") or from_file.username,
             self._password() or from_file.password,
-            cacert=str(self._text("cacert", "ZONESCHED_CACERT") or from_file.cacert),
+            cacert=self.cacert or from_file.cacert,
         )
         if not found.url:
             raise click.UsageError("No zone is named: use --zone-url, ZONESCHED_URL or --credentials FILE.")
@@ -200,8 +205,8 @@ def offline_options(command: Command) -> Command:
 
 
 def federation_options(command: Command) -> Command:
-    """Give a command --json and --timeout; its zones and users come from a file."""
-    return _given(command, (_OPTIONS[-1], _AS_JSON))
+    """Give a command --json, --cacert and --timeout; its zones and users come from a file."""
+    return _given(command, (*_OPTIONS[-2:], _AS_JSON))
 
 
 def zone_options(command: Command) -> Command:

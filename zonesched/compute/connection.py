@@ -102,6 +102,9 @@ class ZoneConnection:
             raise ZoneUnavailable(f"{self.zone_url} cannot be reached") from None
         except (requests.RequestException, ValueError) as error:
             raise ZoneUnavailable(f"{self.zone_url} cannot be used as a zone's URL: {error}") from None
+        except OSError as error:
+            # The file of CA certificates is not there.
+            raise ZoneUnavailable(f"{self.zone_url}: {error}") from None
         return self._answer(reply)
 
     def _answer(self, reply: requests.Response) -> Any:

@@ -72,7 +72,8 @@ def write_credentials(path: Path, credentials: Credentials) -> None:
     text = f"[{SECTION}]\nurl = {credentials.url}\nusername = {credentials.username}\n"
     text += f"password = {credentials.password}\n"
     if credentials.cacert:
-        text += f"cacert = {credentials.cacert}\n"
+        # The file may be read in another folder, such as that of a service.
+        text += f"cacert = {Path(credentials.cacert).absolute()}\n"
     _write_beside(path, text).replace(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
