@@ -128,6 +128,8 @@ def test_a_wrong_password_is_refused_and_kept_in_the_audit_log(node: Node) -> No
         401,
         "unauthorized",
     )
+    # Whose password it was, by what the form claims, and nobody's role.
+    assert (entry["user"], entry["role"]) == ("admin", "")
 
 
 def test_wrong_passwords_of_the_form_count_with_those_of_the_api(node: Node) -> None:

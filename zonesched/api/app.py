@@ -114,7 +114,7 @@ def _claimed_name() -> str:
 
 def _entry(clock: Clock, response: Response) -> AuditEntry:
     is_known = g.caller is not NOBODY
-    claimed = _claimed_name()
+    claimed = g.claimed_name or _claimed_name()
     return AuditEntry(
         time=timestamp(clock.now()),
         request_id=g.request_id,
@@ -151,6 +151,7 @@ def _follow(app: Flask, site: Site) -> None:
             code="",
             action="",
             caller=NOBODY,
+            claimed_name="",
         )
         return cors.answer_to_preflight(origins, request)
 

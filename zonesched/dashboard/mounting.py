@@ -202,6 +202,7 @@ def _sign_in(site: Site) -> Response:
     sessions.check_origin(request)
     form = sessions.read_form(request)
     g.action = "sign_in"
+    g.claimed_name = form.get("user")
     try:
         if form.get("link"):
             g.caller, session = dashboard_sessions.follow_link(zone, form.get("link"))
