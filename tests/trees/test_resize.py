@@ -9,11 +9,12 @@ import pytest
 
 from tests.builders.boots import FLAVOR, boot, counts, nothing_is_wrong
 from tests.builders.moving import act, add_host, booted, code, last, on_h1, shown, states
+from tests.builders.one_zone import sql
 from tests.builders.played_agent import PlayedAgent
 from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
 from tests.builders.wsgi_transport import Dead
-from zonesched.services.audit import audit
+from zonesched.services.audit import audit, repair
 from zonesched.services.owners import resize_confirms
 
 LARGE = {"flavor": {**FLAVOR["flavor"], "id": "large", "name": "large", "vcpus": 3}}
@@ -630,6 +631,30 @@ class TestOverTheTree:
         assert [line["flavor"]["vcpus"] for line in agents[there].work()] == [3]
         assert used_vcpus(tree.nodes[there]) == {f"{there}1": 3}
         assert root.client("member").get(f"/servers/{uuid}").json["server"]["status"] == "ACTIVE"
+
+
+@pytest.mark.parametrize(("is_done", "flavor", "place"), [(False, "small", 1), (True, "large", 2)])
+def test_a_resize_whose_move_is_lost_is_found_and_ends_where_the_server_is(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent, is_done: bool, flavor: str, place: int
+) -> None:
+    uuid = on_h1(tree, old)
+    if is_done:
+        resized(tree, node, uuid, old, new)
+    else:
+        assert act(node, uuid, RESIZE, user="member").status == 202
+
+    sql(node.zone, "DELETE FROM moves")
+    found = {one.kind for one in audit.run(node.zone)}
+    repair.run(node.zone)
+
+    assert "moves_differ" in found
+    assert (shown(node, uuid)[0], flavor_of(node, uuid)) == ("ACTIVE", flavor)
+    assert last(node, uuid) == (("resize", "done", "") if is_done else ("resize", "error", "resize_lost"))
+    for agent in (old, new):
+        agent.converge()
+    assert old.running | new.running == {(uuid, place)}
+    assert act(node, uuid, {"os-stop": None}, user="member").status == 202
+    nothing_is_wrong(tree)
 
 
 def test_a_boot_that_gives_up_gives_back_both_places_of_a_resized_server(tmp_path: Path) -> None:

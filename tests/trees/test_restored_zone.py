@@ -6,7 +6,9 @@ Nothing is over-committed anywhere, nothing runs twice, and nothing is forgotten
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -295,6 +297,53 @@ def test_a_revert_of_a_resize_that_the_copy_has_begun_is_done(scene: Scene) -> N
     assert (server["status"], server["flavor"]["original_name"]) == ("ACTIVE", "small")
     assert {key.attempt for key in scene.agents["leaf"].running} == {1}
     assert scene.claimed_vcpus("leaf") == 2
+    nothing_is_wrong(scene.tree)
+
+
+RESIZE = {"resize": {"flavorRef": "large"}}
+CONFIRM: dict[str, Any] = {"confirmResize": None}
+REVERT: dict[str, Any] = {"revertResize": None}
+
+
+@pytest.mark.parametrize(
+    ("before", "since", "flavor"),
+    [((RESIZE,), REVERT, "small"), ((RESIZE, REVERT), None, "small"), ((), CONFIRM, "large")],
+    ids=["reverted since", "returned since", "confirmed since it began"],
+)
+def test_a_resize_that_was_settled_after_the_copy_is_over(
+    scene: Scene, before: Sequence[dict[str, Any]], since: dict[str, Any] | None, flavor: str
+) -> None:
+    # given a copy of the time when the owner had yet to decide, when a revert was accepted, or when it began
+    leaf = scene.admin("leaf")
+    leaf.post("/flavors", {"flavor": {**FLAVOR["flavor"], "id": "large", "name": "large", "vcpus": 4}})
+    (uuid,) = scene.booted(1, "leaf")
+    assert leaf.post(f"/servers/{uuid}/action", RESIZE).status == 202
+    scene.tree.settle()
+    if before:
+        scene.work(6)
+    for action in before[1:]:
+        assert leaf.post(f"/servers/{uuid}/action", action).status == 202
+    copy = scene.copy("leaf")
+    scene.work(6)
+    if since is not None:
+        assert leaf.post(f"/servers/{uuid}/action", since).status in (202, 204)
+        scene.work(6)
+    running = scene.agents["leaf"].running
+    # when
+    scene.restore("leaf", copy)
+    scene.recovered("leaf")
+    scene.work(6)
+    # then it is as it runs, and takes actions again
+    leaf = scene.admin("leaf")
+    server = leaf.get(f"/servers/{uuid}").json["server"]
+    actions = leaf.get(f"/servers/{uuid}/os-instance-actions").json["instanceActions"]
+    assert (server["status"], server["flavor"]["original_name"]) == ("ACTIVE", flavor)
+    assert scene.agents["leaf"].running == running
+    assert scene.claimed_vcpus("leaf") == server["flavor"]["vcpus"]
+    assert None not in {action["result"] for action in actions}
+    assert leaf.post(f"/servers/{uuid}/action", {"os-stop": None}).status == 202
+    scene.work(6)
+    assert scene.servers("leaf") == {uuid: "SHUTOFF"}
     nothing_is_wrong(scene.tree)
 
 

@@ -80,6 +80,7 @@ MESSAGES: Mapping[str, str] = {
     "move_shelved": "The server was shelved before the move was done.",
     "move_under_way": "Another move of the server has not ended.",
     "move_timeout": "The new host did not build the server in time; it is back on its host.",
+    "resize_lost": "The zone that has the server has lost the resize; the server has its flavor of before.",
     "resize_no_valid_host": "No host of the zone that has the server has room for it with this flavor.",
     "resize_not_open": "The zone that has the server has no resize of it to confirm or to revert.",
 }

@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection
 
 from zonesched.model.inconsistency import Inconsistency, OfInstance
 from zonesched.model.move_steps import MoveState
+from zonesched.model.observed_state import Power
 from zonesched.model.placement import LIVING_STATUSES, InstanceStatus, PlacementState
 from zonesched.store import moves, placements
 from zonesched.store import tables as t
@@ -57,6 +58,8 @@ def move_inconsistencies(tx: Connection, overdue_before: float) -> Iterator[Inco
         yield Inconsistency("parked_without_move", subject, f"place {row.number} is parked for no move")
     for row in tx.execute(_MISCOUNTED):
         counted = f"{row.moves_begun} moves have begun, {row.moves_ended} ended"
+        if row.moves_begun == row.moves_ended:
+            counted = "its resize has no move"
         yield Inconsistency("moves_differ", OfInstance(row.uuid, row.caller_id), counted)
 
 
@@ -95,6 +98,18 @@ _IS_HERE = (
     .where(_place.uuid == _instance.uuid, _place.number == _instance.attempt, _place.kind == "host")
     .correlate(t.instances)
 )
+_IS_RESIZED = sa.and_(
+    # One that is being shelved forgets its resizes once it rests.
+    _counts.power != Power.OFFLOADED.value,
+    sa.or_(
+        _counts.resizes_begun != _counts.observed_resizes_begun,
+        _counts.resizes_confirmed != _counts.observed_resizes_confirmed,
+        _counts.resizes_reverted != _counts.observed_resizes_reverted,
+        _counts.observed_resizes_begun
+        != _counts.observed_resizes_confirmed + _counts.observed_resizes_reverted,
+    ),
+)
+"""Condition: a resize is under way, or waits for its owner."""
 # Those of an instance in a child are the child's to count.
 _MISCOUNTED: sa.Select[Any] = (
     sa.select(_counts.uuid, _instance.caller_id, _counts.moves_begun, _counts.moves_ended)
@@ -103,7 +118,7 @@ _MISCOUNTED: sa.Select[Any] = (
     .where(
         sa.or_(
             sa.and_(_HAS_MOVE.exists(), _counts.moves_begun <= _counts.moves_ended),
-            sa.and_(~_HAS_MOVE.exists(), _counts.moves_begun != _counts.moves_ended),
+            sa.and_(~_HAS_MOVE.exists(), sa.or_(_counts.moves_begun != _counts.moves_ended, _IS_RESIZED)),
         )
     )
     .order_by(_counts.uuid)

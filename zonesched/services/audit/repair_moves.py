@@ -5,6 +5,7 @@ from __future__ import annotations
 from zonesched.model.inconsistency import Inconsistency, OfInstance
 from zonesched.model.placement import LIVING_STATUSES, PlacementState
 from zonesched.services.audit.repair_rows import CannotTell, Repair
+from zonesched.services.life import resizing
 from zonesched.store import audit_moves, instances, placements
 
 State = PlacementState
@@ -56,7 +57,8 @@ def make_due(repair: Repair, found: Inconsistency) -> str:
 
 
 def recount(repair: Repair, found: Inconsistency) -> str:
-    """Count the moves by the one that is under way, if any."""
+    """Count the moves by the one that is under way, if any; a resize without one ends."""
     assert isinstance(found.subject, OfInstance)
     audit_moves.recount(repair.tx, found.subject.uuid)
+    resizing.end_without_move(repair.tx, repair.change, found.subject.uuid, repair.now)
     return "the counts are those of its moves"

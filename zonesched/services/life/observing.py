@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from zonesched.model.desired_state import InstanceState, is_news
+from zonesched.model.desired_state import NEW, InstanceState, is_news
 from zonesched.model.instance_flavor import flavor_of
 from zonesched.model.instance_image import AS_BOOTED
 from zonesched.model.named_boot import GivenBack
-from zonesched.model.observed_state import NO_RESIZES, Observed, is_ahead
+from zonesched.model.observed_state import Observed, is_ahead
 from zonesched.model.request_spec import Image
 from zonesched.services.life.instance_requests import requests_of
 from zonesched.services.life.overtaking import numbered
@@ -41,9 +41,19 @@ def observe_on_hosts(
 def _with_resizes(
     rows: Mapping[str, StoredState], seen: Sequence[tuple[str, Observed]]
 ) -> list[tuple[str, Observed]]:
-    """Return what agents have observed with the resizes of each, of which only this zone knows."""
-    done = {uuid: row.state.observed.resizes for uuid, row in rows.items()}
-    return [(uuid, replace(observed, resizes=done.get(uuid, NO_RESIZES))) for uuid, observed in seen]
+    """Return what agents have observed with the resizes of each, of which only this zone knows.
+
+    None of them reaches the generation of a resize under way: its move does. An agent has that generation
+    already where the rows were put back from a copy.
+    """
+    states = {uuid: row.state for uuid, row in rows.items()}
+    return [(uuid, _with_resizes_of(states.get(uuid, NEW), observed)) for uuid, observed in seen]
+
+
+def _with_resizes_of(state: InstanceState, observed: Observed) -> Observed:
+    desired, done = state.desired, state.observed.resizes
+    is_too_early = desired.resizes != done and observed.generation == desired.generation
+    return replace(observed, generation=observed.generation - is_too_early, resizes=done)
 
 
 def observe_in_child(

@@ -7,18 +7,25 @@ the old one keeps what the instance was, stopped.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from zonesched.model.desired_state import Desired
+from zonesched.model.instance_flavor import InstanceFlavor, flavor_of
 from zonesched.model.move_steps import MoveKind, MoveState
+from zonesched.model.observed_state import Observed, Resizes
 from zonesched.services.life import image_fit, moving
+from zonesched.services.life.instance_requests import requests_of
 from zonesched.services.life.observing import observe
 from zonesched.services.life.wanting import Wanted
 from zonesched.services.zone import Zone
-from zonesched.store import host_states, moves
+from zonesched.store import host_states, instance_states, instances, moves, placements
 from zonesched.store.instance_states import StoredState
 from zonesched.store.moves import Move
 from zonesched.store.placements import ClaimedHost
 from zonesched.store.store import Transaction
+
+LOST = "resize_lost"
+"""Reason code of a resize whose move is lost before it was done."""
 
 
 def carry_on(
@@ -82,3 +89,34 @@ def _settle(tx: Transaction, change: int, one: Wanted, *, is_confirmed: bool, no
     else:
         moving.turn_back(tx, change, move, "", now)
     return ""
+
+
+def end_without_move(tx: Transaction, change: int, uuid: str, now: float) -> None:
+    """End the resize of an instance on a local host whose move is lost: its claim tells the flavor it has.
+
+    The instance is locked. Where the claim fits both flavors, or neither, it has the one that is shown.
+    """
+    row, instance = instance_states.read(tx, [uuid])[uuid], instances.read_by_uuid(tx, [uuid])[uuid]
+    state, desired, done = row.state, row.state.desired, row.state.observed.resizes
+    if moves.living(tx, [uuid]) or not (done.is_open or desired.resizes != done):
+        return
+    where = placements.read_one(tx, uuid, instance.attempt).where
+    spec = requests_of(tx, [uuid])[uuid]
+    other = state.flavor if done.is_open else desired.flavor
+
+    def is_claimed(flavor: InstanceFlavor) -> bool:
+        sized = replace(spec, flavor=flavor_of(flavor, spec.flavor))
+        return isinstance(where, ClaimedHost) and where.resources == sized.resources
+
+    is_other = is_claimed(other) and not is_claimed(state.present_flavor)
+    begun = desired.resizes.begun
+    if done.is_open != is_other:
+        done = Resizes(begun, begun - done.reverted, done.reverted)
+    elif done.is_open:
+        done = replace(done, reverted=done.begun - done.confirmed)
+    if not state.is_pending:
+        desired = replace(desired, generation=desired.generation + 1, resizes=done)
+        instance_states.write(tx, [row.wanting(desired, now, in_child=False)], [uuid])
+    reason = LOST if done == state.observed.resizes else ""
+    seen = Observed(desired.generation, desired.power, reason, state.observed.rebuilds, done)
+    observe(tx, change, [(uuid, seen)], {}, now)
