@@ -47,7 +47,7 @@ from zonesched.compute.machine import (
     handle,
 )
 from zonesched.compute.main import main as compute
-from zonesched.compute.restored_zone import Running
+from zonesched.compute.restored_zone import Running, reported_again
 from zonesched.model.console import MAX_CONSOLE_BYTES, text_of
 
 A, B = Key("a", 1), Key("b", 1)
@@ -368,6 +368,17 @@ class TestMachine:
 
         assert instructions == ()
         assert state.unreported == {A: Report(A, ReportState.LEFT, left_for=2)}
+
+    @pytest.mark.parametrize("reason", ["", "folder_not_copied"])
+    def test_a_zone_that_has_forgotten_the_stop_of_one_that_leaves_is_told_again(self, reason: str) -> None:
+        stopped = Report(A, ReportState.LEFT, reason, left_for=2)
+        told = after(wants(A), Built(A), leaves(A, 2), Left(A, 2, reason), Reported((stopped,)))
+
+        again = reported_again(told)
+
+        assert (told.unreported, again.unreported) == ({}, {A: stopped})
+        assert handle(again, [leaves(A, 2)]) == (again, ())
+        assert handle(again, [wants(A, is_active=True)])[0].unreported == {}
 
     def test_a_late_stop_is_none_of_one_that_returns(self) -> None:
         returning = after(wants(A), Built(A), leaves(A, 2), wants(A))

@@ -80,7 +80,7 @@ class Phase(enum.Enum):
 
 @dataclass(frozen=True)
 class Local:
-    """An instance on this agent; `reason` is a stable code when FAILED, else "".
+    """An instance on this agent; `reason` is a stable code when FAILED or not stopped for a move, else "".
 
     `zone_has_it`: the zone had it as active before this agent, perhaps restarted since, built it. `observed`:
     its state when BUILT. `leaves_for`: as in `Wanted`, when LEAVING or LEFT. `is_found`: as in `Found`.
@@ -322,7 +322,7 @@ class _Draft:
         is_asked = local.phase is Phase.LEAVING and local.leaves_for == leaves_for
         # One that an earlier agent has stopped: the next poll says whether its move goes on.
         if is_asked or (local.phase is Phase.BUILDING and local.is_found):
-            self.instances[key] = Local(Phase.LEFT, zone_has_it=local.zone_has_it, leaves_for=leaves_for)
+            self.instances[key] = Local(Phase.LEFT, reason, local.zone_has_it, leaves_for=leaves_for)
             self.unreported[key] = Report(key, ReportState.LEFT, reason, left_for=leaves_for)
 
     def _report_active(self, key: Key, local: Local) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from zonesched.compute.desired_state import Observed
-from zonesched.compute.machine import Key, Phase, Report, ReportState, State
+from zonesched.compute.machine import Key, Local, Phase, Report, ReportState, State
 
 _ENDS = (Phase.DESTROYING, Phase.FAILED)
 
@@ -40,10 +40,18 @@ def running(state: State, host_of: Mapping[Key, str]) -> list[Running]:
 
 
 def reported_again(state: State) -> State:
-    """Report every built instance again: the zone has forgotten what it was in the end."""
+    """Report every instance again that is built or was stopped for a move: the zone has forgotten that."""
     again = {
-        key: Report(key, ReportState.ACTIVE, local.observed.reason, local.observed)
-        for key, local in state.instances.items()
-        if local.phase is Phase.BUILT
+        key: report for key, local in state.instances.items() if (report := _report(key, local)) is not None
     }
     return State(state.instances, {**again, **state.unreported})
+
+
+def _report(key: Key, local: Local) -> Report | None:
+    match local.phase:
+        case Phase.BUILT:
+            return Report(key, ReportState.ACTIVE, local.observed.reason, local.observed)
+        case Phase.LEFT:
+            return Report(key, ReportState.LEFT, local.reason, left_for=local.leaves_for)
+        case _:
+            return None
