@@ -367,6 +367,58 @@ def test_a_shelve_that_the_copy_has_begun_is_not_done_again_at_a_later_place(sce
     assert [scene.servers(name) for name in ZONES] == [{uuid: "SHUTOFF"}] * 3
 
 
+@pytest.mark.parametrize("zone", ZONES)
+def test_a_shelve_under_way_that_was_done_since_the_copy_is_done(scene: Scene, zone: str) -> None:
+    (uuid,) = scene.booted(1)
+    assert scene.admin("root").post(f"/servers/{uuid}/action", {"shelve": None}).status == 202
+    scene.tree.settle()
+    copy = scene.copy(zone)
+    scene.work(6)
+
+    scene.restore(zone, copy)
+    scene.recovered(zone)
+    scene.work(6)
+
+    assert scene.servers() == {uuid: "SHELVED_OFFLOADED"}
+    assert scene.claimed_vcpus("leaf") == 0
+    nothing_is_wrong(scene.tree)
+    scene.act(uuid, "unshelve")
+    assert scene.servers() == {uuid: "ACTIVE"}
+    nothing_is_wrong(scene.tree)
+
+
+@pytest.mark.parametrize(("zone", "reason"), [("root", "lost_in_restore"), ("leaf", "deleted_in_child")])
+def test_an_unshelve_under_way_that_is_found_nowhere_leaves_the_server_shelved(
+    scene: Scene, zone: str, reason: str
+) -> None:
+    # given a copy of the root of when an unshelve was accepted, or of the leaf before its agent heard of it
+    (uuid,) = scene.booted(1)
+    scene.act(uuid, "shelve")
+    root = scene.admin("root")
+    assert root.post(f"/servers/{uuid}/action", {"unshelve": None}).status == 202
+    if zone == "leaf":
+        scene.tree.settle()
+    copy = scene.copy(zone)
+    if zone == "root":
+        scene.work(6)
+        scene.act(uuid, "shelve")
+    # when
+    scene.restore(zone, copy)
+    scene.recovered(zone)
+    scene.work(6)
+    # then
+    root = scene.admin("root")
+    action = root.get(f"/servers/{uuid}/os-instance-actions").json["instanceActions"][0]
+    assert scene.servers() == {uuid: "SHELVED_OFFLOADED"}
+    assert (action["action"], action["result"], action["error_code"]) == ("unshelve", "error", reason)
+    assert scene.agents["leaf"].running == set()
+    nothing_is_wrong(scene.tree)
+    # and it can be unshelved
+    scene.act(uuid, "unshelve")
+    assert scene.servers() == {uuid: "ACTIVE"}
+    nothing_is_wrong(scene.tree)
+
+
 def test_a_move_that_the_copy_lacks_is_over_for_the_parent_too(scene: Scene) -> None:
     # given a copy of the time before a move that has begun, as the parent has heard
     (uuid,) = scene.booted(1)

@@ -18,7 +18,7 @@ from zonesched.services.children import draining
 from zonesched.services.life.given_back import GivenBackOf, Lacking, in_own_terms, lacking
 from zonesched.services.life.leaving import leave
 from zonesched.services.life.observing import observe_in_child
-from zonesched.services.life.shelving import SHELVED, note_offloaded
+from zonesched.services.life.shelving import SHELVED, note_offloaded, rest_again
 from zonesched.services.placing.build_retry import build_failed, lock_with_alternates
 from zonesched.services.state.wake import Wake
 from zonesched.services.zone import Zone
@@ -184,6 +184,13 @@ def _news(tx: Transaction, items: Sequence[InstanceChange]) -> list[InstanceChan
     ]
 
 
+def _rests(tx: Transaction, change: int, place: Placement, now: float) -> bool:
+    """Let an instance rest that is being shelved or unshelved, and of which a child has nothing left."""
+    if note_offloaded(tx, change, [place], now):
+        return True
+    return bool(rest_again(tx, change, [place.uuid], "deleted_in_child", now))
+
+
 def _take_over(
     tx: Transaction, change: int, place: Placement, row: Instance, item: InstanceChange, now: float
 ) -> None:
@@ -205,5 +212,7 @@ def _take_over(
             if place.state is State.CONFIRMING:
                 placements.move(tx, change, place, State.CONFIRMED)
             status, reason = item.status, ""
+    if reason == "deleted_in_child" and _rests(tx, change, place, now):
+        return
     if (status, reason) != (row.status, row.reason):
         instances.set_status(tx, change, [item.uuid], status, now, reason=reason)

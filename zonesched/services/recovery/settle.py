@@ -26,6 +26,7 @@ from zonesched.model.placement import (
     PlacementState,
 )
 from zonesched.model.request_spec import RequestSpec
+from zonesched.services.life.shelving import note_offloaded, rest_again
 from zonesched.services.placing.placement_moves import end_unwanted
 from zonesched.services.recovery import found_states
 from zonesched.services.recovery.decision import (
@@ -210,7 +211,8 @@ class _Settling:
         try:
             match decision:
                 case Ended(known):
-                    return Repaired(found, f"it is {self._end_status(known).value}, its claims are released")
+                    (status,) = instances.current_statuses(self.tx, [known.instance.uuid]).values()
+                    return Repaired(found, f"it is {status.status.value}, its claims are released")
                 case Moved(known, there):
                     self._move(known, there)
                     return Repaired(found, "its place is where it was found")
@@ -223,19 +225,18 @@ class _Settling:
             return Repaired(found, f"{why}: it runs on, and its host takes no more")
 
     def end(self, known: Known) -> None:
-        """End an instance in the rows. A parent learns it as deleted: it may have asked for that."""
-        uuid = known.instance.uuid
-        places = [p for p in placements.read_by_uuid(self.tx, [uuid]) if p.state in WANTED | {State.PARKED}]
-        end_unwanted(self.tx, self.change, places, self.now, REASON)
-        instances.set_status(
-            self.tx,
-            self.change,
-            [uuid],
-            self._end_status(known),
-            self.now,
-            reason=REASON,
-            only_from=LIVING_STATUSES,
-        )
+        """End an instance in the rows; an own one that is being shelved or unshelved rests.
+
+        A parent learns it as deleted: it may have asked for that.
+        """
+        uuid, tx, change, now = known.instance.uuid, self.tx, self.change, self.now
+        places = [p for p in placements.read_by_uuid(tx, [uuid]) if p.state in WANTED | {State.PARKED}]
+        end_unwanted(tx, change, places, now, REASON)
+        if known.instance.caller_id == self.zone.uuid:
+            note_offloaded(tx, change, [known.place] if known.place is not None else [], now)
+            rest_again(tx, change, [uuid], REASON, now)
+        status = self._end_status(known)
+        instances.set_status(tx, change, [uuid], status, now, reason=REASON, only_from=LIVING_STATUSES)
 
     def _end_status(self, known: Known) -> InstanceStatus:
         is_own = known.instance.caller_id == self.zone.uuid
