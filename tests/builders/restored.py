@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.builders.boots import FLAVOR
-from tests.builders.migrated import copy_database, replace_database, url_of
+from tests.builders.migrated import copy_database, following, replace_database, url_of
 from tests.builders.one_zone import sql
 from tests.builders.real_agent import RealAgent, a_machine
 from tests.builders.scenes import built_once
@@ -39,13 +39,17 @@ class Scene:
     agents: dict[str, RealAgent] = field(default_factory=dict)
 
     def work(self, rounds: int = 4) -> None:
-        for _ in range(rounds):
-            self.tree.poll(2)
-            self.tree.settle()
-            for agent in self.agents.values():
-                agent.work()
-            self.tree.poll(2)
-            self.tree.settle()
+        """Let zones and agents work; it ends early after a round in which no row has changed."""
+        with following([self.tree.folder / f"{name}.sqlite" for name in self.tree.nodes]) as changes:
+            for _ in range(rounds):
+                self.tree.poll(2)
+                self.tree.settle()
+                for agent in self.agents.values():
+                    agent.work()
+                self.tree.poll(2)
+                self.tree.settle()
+                if not changes():
+                    return
 
     def boot(self, count: int = 1, zone: str = "root") -> str:
         body = {"server": {"name": "vm", "flavorRef": "small", "num_instances": count}}
