@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from typing import Any
 
@@ -158,6 +159,17 @@ def test_a_cost_that_is_no_number_refuses_the_request_in_its_own_name() -> None:
     path = "tests.builders.own_plugins.infinite_cost"
     with pytest.raises(WeigherFailed, match=path):
         offer_of("LeastCostScheduler", three_hosts(), a_spec(), least_cost_functions=[f"{path}=1"])
+
+
+def test_a_product_of_a_cost_beyond_all_numbers_is_shown_as_the_largest() -> None:
+    scheduler = schedulers(
+        scheduler_driver="LeastCostScheduler", least_cost_functions=["spread_first_cost=1e308"]
+    ).default
+    table = a_table([a_host(used={MEMORY_MB: 100})])
+    (best,) = scheduler.offer(OfferRequest(table, a_spec(), scored=1)).best
+    assert [(part.raw, part.amount, best.weight) for part in best.parts] == [
+        (100.0, sys.float_info.max, MAX_WEIGHT)
+    ]
 
 
 def test_costs_whose_sum_is_no_number_refuse_the_request() -> None:

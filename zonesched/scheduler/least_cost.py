@@ -50,13 +50,17 @@ class LeastCostScheduler(BaseScheduler):
         return np.clip(np.rint(total), 0.0, float(MAX_WEIGHT)).astype(np.int64)
 
     def score_parts(self, hosts: HostView, spec: RequestSpec) -> Sequence[Sequence[ScorePart]]:
-        return [
-            [
-                ScorePart(function.name, cost, function.weight, function.weight * cost)
-                for cost in self._costs(function, hosts, spec).tolist()
-            ]
-            for function in self._functions(spec)
-        ]
+        found = []
+        for function in self._functions(spec):
+            costs = self._costs(function, hosts, spec)
+            # A product beyond float64 becomes the largest float64: JSON has no infinity.
+            with np.errstate(over="ignore"):
+                products = np.nan_to_num(function.weight * costs)
+            pairs = zip(costs.tolist(), products.tolist(), strict=True)
+            found.append(
+                [ScorePart(function.name, cost, function.weight, product) for cost, product in pairs]
+            )
+        return found
 
     def _functions(self, spec: RequestSpec) -> tuple[CostFunction, ...]:
         weighing = spec.weighing
