@@ -10,6 +10,7 @@ import numpy as np
 from tests.builders.clock import FakeClock
 from zonesched.conf import Conf
 from zonesched.filters.contract import AbstractHostFilter, BaseHostFilter
+from zonesched.filters.retry_filter import RetryFilter
 from zonesched.model.arrays import Bools, Ints
 from zonesched.model.host_state import HostState, HostTuple
 from zonesched.model.host_view import HostView
@@ -287,6 +288,18 @@ class RamFilter(BaseHostFilter):
 
     def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
         return host_state.host != "host-1f"
+
+
+class RetryElsewhereFilter(RetryFilter):
+    """Keeps a request that was refused before off host-3f as well."""
+
+    code = "retried_elsewhere"
+
+    def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
+        return not (host_state.context.tried_hosts and host_state.uuid == "3f")
+
+    def passes(self, hosts: HostView, spec: RequestSpec) -> Bools:
+        return BaseHostFilter.passes(self, hosts, spec)
 
 
 class UnmakeableFilter(BaseHostFilter):

@@ -197,6 +197,18 @@ def test_a_host_that_refused_the_request_is_left_out_once_and_first_though_retry
         assert [pick.host_id for pick in offer.picks] == ["2f", "2f"]
 
 
+def test_a_filter_of_ones_own_that_refines_the_retry_filter_is_asked_on_a_retry_as_well() -> None:
+    table = a_table([a_host("1f"), a_host("2f"), a_host("3f")])
+    context = RequestContext(tried_hosts=frozenset({"1f"}))
+    path = "tests.builders.own_plugins.RetryElsewhereFilter"
+    offer = offered(table, a_spec(alternates=2), "RetryFilter", path, context=context)
+    assert [pick.host_id for pick in (*offer.picks, *offer.alternates)] == ["2f"]
+    assert offer.why[:2] == (
+        FunnelStep("RetryFilter", "refused_before", 3, 2),
+        FunnelStep("RetryElsewhereFilter", "retried_elsewhere", 2, 1),
+    )
+
+
 @pytest.mark.parametrize(
     ("hint", "code", "hosts"),
     [("same_host", "not_the_same_host", ["1f"]), ("different_host", "not_a_different_host", ["2f", "3f"])],

@@ -116,7 +116,8 @@ def _named(table: HostTable, spec: RequestSpec, hint: str) -> Bools:
 def _in_order(request: OfferRequest, filters: Sequence[BaseHostFilter]) -> Sequence[BaseHostFilter]:
     if not request.context.tried_hosts:
         return filters
-    return [RetryFilter(), *(f for f in filters if not isinstance(f, RetryFilter))]
+    # A subclass may refuse more hosts.
+    return [RetryFilter(), *(f for f in filters if type(f) is not RetryFilter)]
 
 
 def _asked(host_filter: BaseHostFilter, question: Callable[P, R], *given: P.args, **named: P.kwargs) -> R:
