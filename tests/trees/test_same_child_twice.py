@@ -103,8 +103,12 @@ def test_a_child_that_did_not_answer_when_it_was_added_takes_no_part_once_it_doe
 
 class TestAddedAgainAfterARemovalByForce:
     def removed_and_added(
-        self, folder: Path, meanwhile: Callable[[Tree], None] = lambda tree: None
+        self,
+        folder: Path,
+        meanwhile: Callable[[Tree], None] = lambda tree: None,
+        action: dict[str, None] | None = None,
     ) -> tuple[Tree, str]:
+        """Remove the child while this action on one of its instances is under way there, and add it again."""
         tree = a_tree(folder)
         root, leaf = tree.nodes["root"], tree.nodes["leaf"]
         reservation_id = boot(tree, num_instances=2)
@@ -113,6 +117,10 @@ class TestAddedAgainAfterARemovalByForce:
         tree.clock.advance(2.0)
         tree.settle()
         assert counts(tree, reservation_id) == {"ACTIVE": 2}
+        if action is not None:
+            (uuid, *_) = sorted(one["id"] for one in root.client().get("/servers").json["servers"])
+            assert root.client().post(f"/servers/{uuid}/action", action).status == 202
+            tree.settle()
         (child,) = children.list_children(root.zone.store, root.zone.children)
         children.remove(root.zone, child.id, force=True)
         tree.settle()
@@ -209,4 +217,30 @@ class TestAddedAgainAfterARemovalByForce:
 
         assert repair.left(done) == []
         assert sql(tree.nodes["leaf"].zone, "select uuid from instances where status != 'DELETED'") == []
+        nothing_is_wrong(tree)
+
+    def test_one_that_was_shelved_meanwhile_rests(self, tmp_path: Path) -> None:
+        def shelve_one(tree: Tree) -> None:
+            PlayedAgent(tree.nodes["leaf"]).converge()
+
+        tree, _ = self.removed_and_added(tmp_path, shelve_one, {"shelve": None})
+
+        done = repair.run(tree.nodes["root"].zone)
+        tree.settle()
+
+        root = tree.nodes["root"].client()
+        servers = root.get("/servers/detail").json["servers"]
+        (resting,) = [server["id"] for server in servers if server["status"] == "SHELVED_OFFLOADED"]
+        assert repair.left(done) == []
+        assert sorted(server["status"] for server in servers) == ["ACTIVE", "SHELVED_OFFLOADED"]
+        nothing_is_wrong(tree)
+        # and comes back
+        assert root.post(f"/servers/{resting}/action", {"unshelve": None}).status == 202
+        for _ in range(2):
+            tree.clock.advance(10.0)
+            tree.settle()
+            PlayedAgent(tree.nodes["leaf"]).converge()
+        tree.clock.advance(10.0)
+        tree.settle()
+        assert root.get(f"/servers/{resting}").json["server"]["status"] == "ACTIVE"
         nothing_is_wrong(tree)

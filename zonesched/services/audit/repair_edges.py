@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from zonesched.model.inconsistency import Left, OfAttempt, Repaired, RepairResult
+from zonesched.model.observed_state import Power
 from zonesched.model.placement import (
     FINAL,
     LIVING_STATUSES,
@@ -83,6 +84,9 @@ def _restore_or_delete(repair: Repair, unlike: Unlike) -> str:
     others = [p for p in places if p.state in WANTED]
     if unlike.below.status not in LIVING_STATUSES:
         _put(repair, subject, instance, places, State.RELEASING)
+        if _was_shelved(unlike.below) and _is_believed_lost(instance) and not others:
+            _restore(repair, subject, unlike.below)
+            return "the instance rests, and the child is asked to delete what is left of it"
         return "the child is asked to delete what is left of it"
     if _is_wanted(instance) and not others:
         _put(repair, subject, instance, places, State.CONFIRMING)
@@ -104,8 +108,17 @@ def _is_certain(place: Placement, unlike: Unlike) -> bool:
 
 
 def _is_wanted(instance: Instance) -> bool:
-    lost = instance.status is InstanceStatus.ERROR and instance.reason in BELIEVED_LOST
-    return lost or instance.status in LIVING_STATUSES
+    return _is_believed_lost(instance) or instance.status in LIVING_STATUSES
+
+
+def _is_believed_lost(instance: Instance) -> bool:
+    return instance.status is InstanceStatus.ERROR and instance.reason in BELIEVED_LOST
+
+
+def _was_shelved(theirs: InstanceChange) -> bool:
+    """Tell whether nothing is left of an instance in the child since it was shelved or evacuated there."""
+    is_offloaded = theirs.observed is not None and theirs.observed.power is Power.OFFLOADED
+    return theirs.status is InstanceStatus.OFFLOADED and is_offloaded
 
 
 def _put(
