@@ -19,6 +19,7 @@ import pytest
 
 from tests.builders.browser import a_browser, faults_of_access
 from tests.builders.demo_tree import two_zones
+from tests.builders.real_processes import eventually
 from zonesched.compute.credentials import read_credentials
 from zonesched.demo.run import FLAVOR, DemoRun
 
@@ -232,6 +233,24 @@ def test_a_double_click_on_the_sign_in_of_a_link_signs_in(browser: Any, tree: De
         page.wait_for_url("**/dashboard/tree")
 
 
+def test_a_page_follows_the_session_of_another_tab(browser: Any, tree: DemoRun) -> None:
+    root, password = tree.admin(tree.root), "a long password of a member"
+    member = {"name": "mia", "role": "member", "project_id": "mine", "password": password}
+    root.call("POST", "/users", {"user": member})
+    link = root.call("POST", "/sign-in-links")["sign_in_link"]["path"]
+    with browser.new_context() as context:
+        page, other = context.new_page(), context.new_page()
+        page.goto(tree.root.url + link)
+        page.click("button")
+        page.wait_for_selector(".who >> text=admin")
+        page.goto(f"{tree.root.url}/dashboard/servers")
+        other.goto(f"{tree.root.url}/dashboard/sign-in")
+        other.fill("[name=user]", "mia")
+        other.fill("[name=password]", password)
+        other.click("button")
+        page.wait_for_selector(".who >> text=mia")
+
+
 def boot_one(tree: DemoRun, name: str) -> None:
     server = {"name": name, "flavorRef": FLAVOR["name"]}
     tree.admin(tree.root).call("POST", "/zones/boot", {"server": server})
@@ -239,7 +258,9 @@ def boot_one(tree: DemoRun, name: str) -> None:
 
 def test_news_change_neither_what_is_open_nor_where_the_focus_is(tree: DemoRun, screen: Screen) -> None:
     page = screen.page
+    boot_one(tree, "before")
     screen.go("tree")
+    page.wait_for_selector("td a >> text=before")
     page.click("summary")
     page.focus("td a >> nth=0")
     href = page.evaluate("document.activeElement.href")
@@ -263,6 +284,7 @@ def test_news_wait_for_whoever_selects_a_text(tree: DemoRun, screen: Screen) -> 
 
 def test_the_page_of_a_server_that_somebody_has_deleted_says_so(tree: DemoRun, screen: Screen) -> None:
     root = tree.admin(tree.root)
+    eventually("a server", lambda: root.call("GET", "/servers/detail?status=ACTIVE")["servers"], 60)
     server = root.call("GET", "/servers/detail?status=ACTIVE&limit=1")["servers"][0]
     screen.go(f"servers/{server['id']}")
     root.call("DELETE", f"/servers/{server['id']}")

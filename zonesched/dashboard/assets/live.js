@@ -6,6 +6,7 @@
   const said = document.getElementById("liveness");
   const live = () => document.getElementById("live");
   if (!live()?.hasAttribute("data-live")) return;
+  const token = document.querySelector("[name=form_token]").value;
   let readAt = Date.now(), timer = 0, pause_ms = SHORT_MS, trouble = "";
 
   function say(text) {
@@ -75,6 +76,8 @@
 
   document.body.addEventListener("htmx:beforeSwap", (event) => {
     const status = event.detail.xhr.status;
+    // Another session of this browser, whose forms have another token, and whose user may be another one.
+    if (event.detail.shouldSwap && !event.detail.xhr.responseText.includes(token)) return leave();
     if (status === 401 || status === 403 || status === 404) return leave();
     if (!event.detail.shouldSwap) return complain(String(status));
     readAt = Date.now();

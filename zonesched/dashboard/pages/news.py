@@ -15,7 +15,7 @@ def show(visit: Visit) -> Data:
 
 
 def text(visit: Visit) -> str:
-    """Return a text that changes with hosts, instances and boots, and with the states of child zones."""
+    """Return a text that changes with hosts, instances and boots, states of child zones, and the session."""
     states = [(child["id"], child["state"], child["last_error"]) for child in children(visit)]
-    seen = (dashboard_sessions.stored_changes(visit.zone.store), states)
+    seen = (dashboard_sessions.stored_changes(visit.zone.store), states, visit.form_token)
     return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
