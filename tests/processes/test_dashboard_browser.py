@@ -190,6 +190,19 @@ def test_the_heat_map_has_every_host_and_leads_to_one_by_the_keyboard(tree: Demo
     assert name in page.inner_text("h1")
 
 
+def test_a_long_name_without_a_space_hides_nothing_of_others(tree: DemoRun, screen: Screen) -> None:
+    page, root, name = screen.page, tree.admin(tree.root), "N" * 250
+    root.call("POST", "/flavors", {"flavor": {**FLAVOR, "name": name}})
+    root.call("POST", "/os-aggregates", {"aggregate": {"name": name}})
+    boot_one(tree, name)
+    (server,) = root.call("GET", f"/servers?name={name}")["servers"]
+    for path in ("flavors", "aggregates", "boots", "servers", f"servers/{server['id']}", "tree"):
+        screen.go(path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1280, path
+        hidden = "all => all.filter(one => one.scrollWidth > one.clientWidth).length"
+        assert page.eval_on_selector_all(".scroll", hidden) == 0, path
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_axe_finds_nothing_serious_and_no_page_is_wider_than_the_screen(
