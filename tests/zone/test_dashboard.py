@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import psycopg
 import pytest
@@ -21,6 +22,7 @@ from zonesched.api import inner_call
 from zonesched.dashboard import render, visit
 from zonesched.dashboard.headers import POLICY
 from zonesched.dashboard.pages import boots
+from zonesched.dashboard.pages.servers import SHOWN_STATUSES
 from zonesched.dashboard.table import PAGES
 from zonesched.model.caller import Role
 from zonesched.model.catalog import CatalogFlavor, CatalogImage
@@ -679,6 +681,25 @@ def test_a_server_is_stopped_and_deleted(tree: Tree, node: Node, admin: Visitor)
     assert "<td>stop</td>" in admin.text(f"/servers/{id}")
     assert admin.post(f"/servers/{id}", do="delete").status_code == 303
     assert node.client().get("/servers").json["servers"] == []
+
+
+def test_each_filter_of_the_servers_finds_them(tree: Tree, node: Node, admin: Visitor) -> None:
+    reservation = boot(tree, node, count=1)
+    (server,) = node.client().get("/servers/detail").json["servers"]
+    asked = {
+        "status": "ACTIVE",
+        "name": "we",
+        "host": server["OS-EXT-SRV-ATTR:host"],
+        "project_id": server["tenant_id"],
+        "reservation_id": reservation,
+    }
+    assert server["id"] in admin.text("/servers?" + urlencode(asked))
+    for name, value in asked.items():
+        assert server["id"] in admin.text(f"/servers?{name}={value}"), name
+    for status in SHOWN_STATUSES:
+        page = admin.text(f"/servers?status={status}")
+        assert (server["id"] in page) == (status == "ACTIVE")
+        assert f"<option selected>{status}</option>" in page
 
 
 def test_the_heat_map_has_a_byte_for_each_host_in_the_order_of_the_layout(

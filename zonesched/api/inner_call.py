@@ -54,7 +54,7 @@ def perform(site: Site, caller: Caller, asked: InnerCall) -> Any:
         caller=caller,
         args=args,
         body=None if route.body is None else validate(route.body, unverified_body, site.limits),
-        query=validate(route.query, dict(asked.query), site.limits),
+        query=validate(route.query, _as_read(asked.query, route.query.repeated), site.limits),
         unverified_body=unverified_body,
         headers=Headers(dict(asked.headers)),
         links=Links("", asked.path, asked.query),
@@ -62,6 +62,11 @@ def perform(site: Site, caller: Caller, asked: InnerCall) -> Any:
         is_wanted=asked.is_wanted,
     )
     return route.handler(call).body
+
+
+def _as_read(query: Mapping[str, str], repeated: frozenset[str]) -> dict[str, str | list[str]]:
+    """Return the parameters as they are read of a URL: as lists those that may be repeated."""
+    return {name: [value] if name in repeated else value for name, value in query.items()}
 
 
 def _checked_object(body: Mapping[str, Any]) -> dict[str, Any]:
