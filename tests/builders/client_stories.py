@@ -118,6 +118,7 @@ STORIES: dict[str, tuple[Line, ...]] = {
         ("openstack quota show --compute admin -f value -c Resource -c Limit", "^instances 77$"),
         ("openstack quota list --compute -f value -c Instances", "^77$"),
         (f"{CREATE} counted", "^ACTIVE$"),
+        ("openstack server list --user admin -f value -c Name", "^counted$"),
         ("openstack quota show --compute --usage admin -f value", "^cores -1 1 0$"),
         ("openstack limits show --absolute -f value", "^instances_used 1$"),
         ("openstack limits show --rate -f value", "^POST /servers "),

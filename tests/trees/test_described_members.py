@@ -303,6 +303,8 @@ def projects(tour: Tour) -> None:
     usage = "/os-simple-tenant-usage"
     tour.get(f"{usage}?detailed=1&limit=1", f"{usage}/project-1?limit=1", f"{usage}/nobody")
     tour.get("/identity/", "/identity/v3", "/identity/v3/projects", "/identity/v3/projects/project-1")
+    [admin] = call("GET", "/identity/v3/users?name=admin")["users"]
+    tour.get("/identity/v3/users", f"/identity/v3/users/{admin['id']}")
 
 
 def zones(tour: Tour) -> None:

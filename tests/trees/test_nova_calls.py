@@ -167,6 +167,27 @@ class TestProjects:
         assert node.client("").get("/identity/v3").json["version"]["id"].startswith("v3.")
 
 
+class TestUsers:
+    def test_an_admin_sees_all_and_a_member_only_themselves(self, node: Node) -> None:
+        everybody = node.client().get("/identity/v3/users").json["users"]
+        [stranger] = node.client().get("/identity/v3/users?name=stranger").json["users"]
+        [own] = node.client("stranger").get("/identity/v3/users").json["users"]
+
+        assert {"admin", "member", "stranger"} <= {user["name"] for user in everybody}
+        assert own == stranger
+        assert (own["default_project_id"], own["enabled"]) == ("project-2", True)
+        assert node.client("stranger").get("/identity/v3/users?name=admin").json["users"] == []
+
+    def test_one_is_shown_by_its_id(self, node: Node) -> None:
+        [stranger] = node.client("stranger").get("/identity/v3/users").json["users"]
+        path = f"/identity/v3/users/{stranger['id']}"
+
+        assert node.client().get(path).json["user"] == stranger
+        assert node.client("stranger").get(path).json["user"] == stranger
+        refused = node.client("member").get(path)
+        assert refused.json["itemNotFound"]["error_code"] == "user_not_found"
+
+
 class TestQuotas:
     def test_their_detail_has_the_use(self, tree: Tree, node: Node) -> None:
         booted(tree, 2)

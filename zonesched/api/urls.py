@@ -83,7 +83,7 @@ from zonesched.api.schemas.hosts import (
     RunningBody,
 )
 from zonesched.api.schemas.hypervisors import HypervisorBody, HypervisorQuery, HypervisorsQuery
-from zonesched.api.schemas.identity import ProjectsQuery
+from zonesched.api.schemas.identity import NamedQuery
 from zonesched.api.schemas.images import ComputeImagesQuery, ImageBody, ImagesQuery
 from zonesched.api.schemas.keypairs import KeypairBody, KeypairQuery, KeypairsQuery
 from zonesched.api.schemas.limits import LimitsQuery, ParentLimitsBody, ProjectLimitsBody
@@ -260,9 +260,11 @@ URLS: tuple[Route, ...] = (
 
     Route("GET", "/", identity.list_versions, OPEN, "versions", mounts=IDENTITY),
     Route("GET", "/v3", identity.show_version, OPEN, "version", mounts=IDENTITY),
-    Route("GET", "/v3/projects", identity.list_projects, PEOPLE, "projects", query=ProjectsQuery,
+    Route("GET", "/v3/projects", identity.list_projects, PEOPLE, "projects", query=NamedQuery,
           mounts=IDENTITY),
     Route("GET", "/v3/projects/{id}", identity.show_project, PEOPLE, "project", mounts=IDENTITY),
+    Route("GET", "/v3/users", identity.list_users, PEOPLE, "users", query=NamedQuery, mounts=IDENTITY),
+    Route("GET", "/v3/users/{id}", identity.show_user, PEOPLE, "user", mounts=IDENTITY),
 
     Route("GET", "/os-keypairs", keypairs.list_all, PEOPLE, "keypairs", query=KeypairsQuery),
     Route("POST", "/os-keypairs", keypairs.create, USERS, "keypair", KeypairBody, status=201,

@@ -102,6 +102,17 @@ _PROJECT = object_of(
         "links": object_of({"self": TEXT}),
     }
 )
+_IDENTITY_USER = object_of(
+    {
+        **dict.fromkeys(("id", "name", "domain_id"), TEXT),
+        "default_project_id": or_null(TEXT),
+        "enabled": TRUTH,
+        "password_expires_at": NULL,
+        "options": object_of({}),
+        "links": object_of({"self": TEXT}),
+    }
+)
+_WHOLE_LIST = object_of({"self": TEXT, "previous": NULL, "next": NULL})
 _USER: Mapping[str, Form] = {"id": UUID, "name": TEXT, "role": TEXT, "project_id": TEXT}
 _LEVEL = {"explain_to_parent": TEXT}
 _MADE = object_of({"user": object_of(_USER, {**_LEVEL, "secret": TEXT})})
@@ -126,10 +137,10 @@ ANSWERS: Mapping[str, Form] = {
     "server_usage_show 200": object_of(
         {"tenant_usage": {"anyOf": [_USAGE, _NO_USAGE]}}, {"tenant_usage_links": LINKS}
     ),
-    "identity_list_projects 200": object_of(
-        {"projects": list_of(_PROJECT), "links": object_of({"self": TEXT, "previous": NULL, "next": NULL})}
-    ),
+    "identity_list_projects 200": object_of({"projects": list_of(_PROJECT), "links": _WHOLE_LIST}),
     "identity_show_project 200": object_of({"project": _PROJECT}),
+    "identity_list_users 200": object_of({"users": list_of(_IDENTITY_USER), "links": _WHOLE_LIST}),
+    "identity_show_user 200": object_of({"user": _IDENTITY_USER}),
     "users_list_users 200": object_of({"users": list_of(object_of(_USER, _LEVEL))}),
     **dict.fromkeys(("users_create 201", "users_change 200"), _MADE),
     "sign_in_links_create 201": object_of({"sign_in_link": object_of({"path": TEXT, "expires_in": NUMBER})}),

@@ -31,6 +31,14 @@ def list_users(store: Store) -> list[UserView]:
     return [_view(user) for user in store.read(rows.read_all)]
 
 
+def list_seen(store: Store, caller: Caller) -> list[UserView]:
+    """List the users that the caller may see, by name: an admin all of them, others themselves."""
+    if caller.role is Role.ADMIN:
+        return list_users(store)
+    own = store.read(lambda tx: rows.read_one(tx, caller.user_id))
+    return [] if own is None else [_view(own)]
+
+
 def create(
     store: Store,
     clock: Clock,
