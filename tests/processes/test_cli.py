@@ -175,6 +175,32 @@ class TestHowItEnds:
         assert f"{file} is not a text in UTF-8" in command.err
         assert command.stub.asked == []
 
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["server", "show", "\udcff"],
+            ["server", "list", "--name", "\udcff"],
+            ["image", "create", "\udcff"],
+            ["zone", "list", "--username", "\udcff"],
+            ["zone", "list", "--password-stdin"],
+            ["user", "create", "ann", "--role", "monitor", "--new-password-stdin"],
+        ],
+    )
+    def test_bytes_that_are_no_text_are_refused_before_a_call(
+        self, command: StubCommand, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+    ) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\n"), encoding="utf-8"))
+        assert command(*arguments) == 2
+        assert "is not UTF-8" in command.err
+        assert "zone's URL" not in command.err
+        assert command.stub.asked == []
+
+    def test_an_idempotency_key_that_no_header_can_have_is_refused(self, command: StubCommand) -> None:
+        boot = ["zone", "boot", "--flavor", "small", "--name", "web", "--idempotency-key"]
+        assert command(*boot, "a\nb") == command(*boot, "€") == 2
+        assert "--idempotency-key takes visible ASCII characters alone" in command.err
+        assert command.stub.asked == []
+
     @pytest.mark.parametrize("wanted", ["", ".."])
     @pytest.mark.parametrize(
         "arguments",

@@ -115,6 +115,9 @@ def run(arguments: Sequence[str] | None, session: Session) -> int:
         return _say(error.message, error.code or str(error.status), _code_of(error))
     except ZoneschedError as error:
         return _say(error.message, error.code, REFUSED)
+    except UnicodeError:
+        said = "a text on the command line, in the environment or on standard input is not UTF-8"
+        return _say(said, "", USAGE)
     except OSError as error:
         return _say(str(error), "", REFUSED)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import json
 import os
 import sys
 import time
@@ -109,7 +110,12 @@ class Session:
         params: Mapping[str, str | int] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """Call the zone once and return the JSON of its answer. Raises ZoneCallError."""
+        """Call the zone once and return the JSON of its answer.
+
+        Raises ZoneCallError, and UnicodeEncodeError for bytes of the command line that are no text.
+        """
+        # As JSON with escapes such bytes would reach the zone, which could not say whose fault they are.
+        json.dumps(body, ensure_ascii=False).encode()
         if "connection" not in self.given:
             self.given["connection"] = self.connection_to(self.credentials())
         return self.given["connection"].call(method, path, body, params, headers)

@@ -100,6 +100,9 @@ class ZoneConnection:
             ) from None
         except requests.ConnectionError:
             raise ZoneUnavailable(f"{self.zone_url} cannot be reached") from None
+        except UnicodeEncodeError:
+            # It is the caller's text, not the URL, that is none.
+            raise
         except (requests.RequestException, ValueError) as error:
             raise ZoneUnavailable(f"{self.zone_url} cannot be used as a zone's URL: {error}") from None
         except OSError as error:
