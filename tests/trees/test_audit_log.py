@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import resource
 import stat
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,26 @@ from typing import Any
 import pytest
 
 from tests.builders.tree import Node, Tree, a_host
+from zonesched.api.audit_log import AuditEntry, AuditLog
 from zonesched.errors import ConfigError
 
 pytestmark = pytest.mark.once
 
 FLAVOR = {"flavor": {"name": "small", "vcpus": 1, "ram": 64, "disk": 1}}
+
+ENTRY = AuditEntry(
+    time="2026-01-01T00:00:00.000Z",
+    request_id="req-1",
+    user="admin",
+    role="admin",
+    project_id="admin",
+    address="127.0.0.1",
+    method="POST",
+    path="/flavors",
+    action="",
+    status=200,
+    code="",
+)
 
 
 @pytest.fixture
@@ -126,3 +142,23 @@ def test_polls_of_agents_are_logged_at_debug_level_alone(
 
     assert lines(logging.INFO) == []
     assert len(lines(logging.DEBUG)) == 2
+
+
+def test_a_line_that_a_full_disk_has_cut_spoils_no_other(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "audit.log"
+    log = AuditLog(str(path))
+    log.write(ENTRY)
+    line = path.read_text()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(line) + 20, before[1]))
+    try:
+        log.write(ENTRY)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    log.write(ENTRY)
+
+    assert path.read_text().split("\n") == [line[:-1], line[:20], line[:-1], ""]
+    assert "the audit log cannot be written: No space left on device" in caplog.text

@@ -5,6 +5,7 @@ It says who called, in which role and from where, what was called, and how that 
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -52,6 +53,7 @@ class AuditLog:
 
     def __init__(self, path: str) -> None:
         self._path = path
+        self._is_torn = False
         if path:
             try:
                 self._append(b"")
@@ -76,8 +78,12 @@ class AuditLog:
     def _append(self, line: bytes) -> None:
         file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
-            # One write: lines of several threads and processes do not mix.
-            os.write(file, line)
+            # One write: lines of several threads and processes do not mix. After a part of a line, as a full
+            # disk leaves it, a new one begins.
+            whole = b"\n" + line if self._is_torn else line
+            self._is_torn = 0 < os.write(file, whole) < len(whole)
+            if self._is_torn:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
             os.close(file)
 
