@@ -80,3 +80,17 @@ def test_a_generation_is_taken_over_up_to_a_limit_that_leaves_as_many_above_it()
     assert taken(MAX_ADOPTED) == MAX_ADOPTED
     assert taken(MAX_ADOPTED + 1) == 0
     assert 2 * MAX_ADOPTED <= 2**31
+
+
+@pytest.mark.parametrize("far", [MAX_ADOPTED + 1, 2**31 - 1])
+def test_counts_beyond_that_limit_are_taken_over_only_where_they_were_asked_for(far: int) -> None:
+    def taken(counts: Observed, asked: Desired) -> bool:
+        return bool(adopt({UUID: StoredState(UUID, InstanceState(asked))}, [(UUID, counts)], {}, {}))
+
+    rebuilt = Observed(2, rebuilds=far)
+    resized = Observed(2, resizes=Resizes(far, confirmed=far))
+    assert not taken(rebuilt, Desired(1))
+    assert not taken(resized, Desired(1))
+    assert taken(rebuilt, Desired(1, rebuilds=far))
+    assert taken(resized, Desired(1, resizes=Resizes(far, confirmed=far - 1)))
+    assert taken(Observed(2, rebuilds=MAX_ADOPTED, resizes=Resizes(MAX_ADOPTED)), Desired(1))

@@ -62,6 +62,15 @@ class Observed:
     resizes: Resizes = NO_RESIZES
 
 
+def are_too_many(observed: Observed, rebuilds: int, resizes: Resizes) -> bool:
+    """Tell whether more rebuilds or resizes are reported than were asked for and can be taken over.
+
+    Only a lying child counts so many: no zone could be told the next one.
+    """
+    most_rebuilds, most_resizes = max(rebuilds, MAX_ADOPTED), max(resizes.begun, MAX_ADOPTED)
+    return observed.rebuilds > most_rebuilds or observed.resizes.begun > most_resizes
+
+
 @dataclass(frozen=True, order=True)
 class MoveCounts:
     """How many moves of an instance have begun, and how many have ended. Later counts are larger."""

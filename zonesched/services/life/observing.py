@@ -9,7 +9,7 @@ from zonesched.model.desired_state import NEW, InstanceState, is_news
 from zonesched.model.instance_flavor import flavor_of
 from zonesched.model.instance_image import AS_BOOTED
 from zonesched.model.named_boot import GivenBack
-from zonesched.model.observed_state import Observed, is_ahead
+from zonesched.model.observed_state import Observed, are_too_many, is_ahead
 from zonesched.model.request_spec import Image
 from zonesched.services.life.instance_requests import requests_of
 from zonesched.services.life.overtaking import numbered
@@ -96,9 +96,12 @@ def adopt(
     adopted: dict[str, StoredState] = {}
     for uuid, observed in seen:
         row = adopted.get(uuid) or rows.get(uuid) or StoredState(uuid, built_at=built_at[uuid])
-        if is_ahead(observed.generation, row.state.desired.generation):
+        known = row.state.desired
+        if are_too_many(observed, known.rebuilds, known.resizes):
+            continue
+        if is_ahead(observed.generation, known.generation):
             desired = replace(
-                row.state.desired,
+                known,
                 generation=observed.generation,
                 power=observed.power,
                 rebuilds=observed.rebuilds,
@@ -167,7 +170,8 @@ def observe(
     rows = dict(before)
     for uuid, observed in seen:
         row = rows.get(uuid) or StoredState(uuid, built_at=built_at[uuid])
-        if is_news(row.state, observed):
+        known = row.state.desired
+        if is_news(row.state, observed) and not are_too_many(observed, known.rebuilds, known.resizes):
             rows[uuid] = row.observing(observed, now)
     changed = [row for uuid, row in rows.items() if row is not before.get(uuid)]
     if not changed:
