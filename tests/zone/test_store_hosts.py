@@ -330,11 +330,15 @@ def test_a_host_of_another_users_service_is_refused_and_nothing_is_stored(tmp_pa
     assert sql(zone, "select name from services") == [("agent-one",)]
 
 
-def test_a_host_moves_between_services_of_one_user(tmp_path: Path) -> None:
+def test_a_host_moves_between_services_of_one_user_once_the_first_is_down(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
     owner = a_compute_user(zone, "one")
     hosts.register(zone, owner, "agent-one", [a_form("h1")])
+    clock_of(zone).advance(zone.conf.service_down_time)
 
+    with pytest.raises(Conflict, match="h1 is registered by the agent agent-one, which is up"):
+        hosts.register(zone, owner, "agent-two", [a_form("h1")])
+    clock_of(zone).advance(1.0)
     hosts.register(zone, owner, "agent-two", [a_form("h1")])
 
     assert [h.service for h in hosts.list_hypervisors(zone)] == ["agent-two"]

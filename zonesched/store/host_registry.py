@@ -19,9 +19,16 @@ from zonesched.model.capacity import Inventory
 from zonesched.model.host_row import HostFacts, HostRow
 from zonesched.store import capacities, claims, identity, locks
 from zonesched.store import tables as t
-from zonesched.store.services import Service, is_user
+from zonesched.store.services import Service, is_up, is_user
 
 COLUMNS = t.hosts.c
+_service = t.services.c
+_OWNER = (
+    _service.user_id,
+    _service.name.label("owner"),
+    _service.last_seen_at.label("owner_seen_at"),
+    _service.forced_down.label("owner_forced_down"),
+)
 FACT_COLUMNS = ("address", "availability_zone", "service_id", "capabilities", "traits", "metrics")
 
 
@@ -49,15 +56,18 @@ class _Writes:
     touched: set[str] = field(default_factory=set)
 
 
-def register(tx: Connection, service: Service, reported: Sequence[HostRow]) -> Mapping[str, str]:
-    """Store the hosts of a service's report; return their ids by name.
+def register(
+    tx: Connection, service: Service, reported: Sequence[HostRow], down_time_s: float
+) -> Mapping[str, str]:
+    """Store the hosts of a service's report, which has just called; return their ids by name.
 
     A new host gets the id of its row in `reported`. A resource class that a known host no longer reports
     keeps its row with a total of 0 while claims use it, else the row is deleted. Unchanged rows are not
     written.
-    Raises Conflict for a host of another user's service.
+    Raises Conflict for a host of another user's service, and for one of another service that is up: where two
+    agents have hosts of one name, the first would end its instances as no longer wanted.
     """
-    known = _known_hosts(tx, service, [row.facts.name for row in reported])
+    known = _known_hosts(tx, service, [row.facts.name for row in reported], down_time_s)
     stored = _stored_inventories(tx, [str(row["id"]) for row in known.values()])
     writes = _Writes()
     ids: dict[str, str] = {}
@@ -70,15 +80,19 @@ def register(tx: Connection, service: Service, reported: Sequence[HostRow]) -> M
     return ids
 
 
-def _known_hosts(tx: Connection, service: Service, names: Sequence[str]) -> Mapping[str, dict[str, Any]]:
+def _known_hosts(
+    tx: Connection, service: Service, names: Sequence[str], down_time_s: float
+) -> Mapping[str, dict[str, Any]]:
     known: dict[str, dict[str, Any]] = {}
     others: defaultdict[str, list[str]] = defaultdict(list)
     for some in claims.chunks(names):
-        statement = sa.select(t.hosts, t.services.c.user_id).join(t.services).where(COLUMNS.name.in_(some))
+        statement = sa.select(t.hosts, *_OWNER).join(t.services).where(COLUMNS.name.in_(some))
         for row in tx.execute(statement).mappings():
             known[row["name"]] = dict(row)
             if row["user_id"] != service.user_id:
                 others[row["user_id"]].append(row["name"])
+            elif row["service_id"] != service.id:
+                _check_down(row, service.last_seen_at, down_time_s)
     for user_id, taken in others.items():
         if is_user(tx, user_id):
             raise Conflict(
@@ -87,6 +101,17 @@ def _known_hosts(tx: Connection, service: Service, names: Sequence[str]) -> Mapp
                 field="hosts",
             )
     return known
+
+
+def _check_down(row: Mapping[str, Any], now: float, down_time_s: float) -> None:
+    """Raise Conflict for a host whose service is up."""
+    if not row["owner_forced_down"] and is_up(row["owner_seen_at"], now, down_time_s):
+        raise Conflict(
+            f"Host {row['name']} is registered by the agent {row['owner']}, which is up. Give each host a"
+            f" name of its own. A host moves to another agent {down_time_s:g} s after the first has ended.",
+            code="host_belongs_to_another_service",
+            field="hosts",
+        )
 
 
 def _stored_inventories(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, Mapping[str, _Stored]]:

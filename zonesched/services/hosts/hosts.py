@@ -61,7 +61,8 @@ def register(
 
     A service belongs to the user that registered it first. `known`: how often it was registered when the
     agent wrote the report. Raises BadRequest for an impossible report, Forbidden for another user's service,
-    Conflict for a host of another user's service, and for a report that comes after a later one.
+    Conflict for a host of another user's service or of one that is up, and for a report that comes after a
+    later one.
     """
     offered = host_rows(zone.conf, zone.clock, hosts)
     now, new_id = zone.clock.now(), zone.clock.new_uuid()
@@ -70,7 +71,8 @@ def register(
         registered = services.register(tx, service, caller.user_id, now, new_id, known)
         # An agent that fences promises it with its next heartbeat.
         fencing_promises.withdraw(tx, registered.id)
-        return host_registry.register(tx, registered, offered), registered.registrations
+        ids = host_registry.register(tx, registered, offered, zone.conf.service_down_time)
+        return ids, registered.registrations
 
     ids, registrations = zone.store.write(fn)
     zone.wake.host_readers()
