@@ -366,6 +366,23 @@ def test_an_end_that_a_full_disk_cannot_take_holds_up_no_other_instance(
     assert [message[:31] for message in caplog.messages] == ["instance a-1, attempt 1, waits:"]
 
 
+@pytest.mark.parametrize("name", ["wanted.json", "process.json"])
+def test_a_file_that_a_power_cut_has_left_empty_holds_up_no_other_instance(bench: Bench, name: str) -> None:
+    driver = bench.driver()
+    run(bench, driver)
+    run(bench, driver, wanted(B))
+    record = bench.at(A).path / name
+    content = record.read_text()
+    record.write_text("")
+    driver.apply(A, rebuilt(1))
+    driver.apply(B, desired(1, Power.PAUSED))
+
+    bench.until(driver, Changed(B, Observed(1, Power.PAUSED)))
+
+    record.write_text(content)
+    bench.until(driver, reached(1, Power.RUNNING, rebuilds=1))
+
+
 def test_a_build_that_finds_the_disk_full_has_failed_and_leaves_nothing(bench: Bench) -> None:
     driver = bench.driver()
     with full_disk():

@@ -124,8 +124,9 @@ class ProcessDriver:
         """Take one step with an instance; where the machine refuses that, only this instance waits for it."""
         try:
             events = instance.advance()
-        except OSError as error:
-            # Mostly a full disk. Said once, and the step is taken again at each poll.
+        except (OSError, ValueError) as error:
+            # Mostly a full disk, or a file that a power cut has left empty. Said once, and the step is taken
+            # again at each poll.
             if self._put_off.get(key) != str(error):
                 log.error("instance %s, attempt %d, waits: %s", key.uuid, key.attempt, error)
             self._put_off[key] = str(error)
