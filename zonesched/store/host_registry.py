@@ -92,7 +92,7 @@ def _known_hosts(
             if row["user_id"] != service.user_id:
                 others[row["user_id"]].append(row["name"])
             elif row["service_id"] != service.id:
-                _check_down(row, service.last_seen_at, down_time_s)
+                _check_down(known[row["name"]], service.last_seen_at, down_time_s)
     for user_id, taken in others.items():
         if is_user(tx, user_id):
             raise Conflict(
