@@ -702,6 +702,34 @@ def test_each_filter_of_the_servers_finds_them(tree: Tree, node: Node, admin: Vi
         assert f"<option selected>{status}</option>" in page
 
 
+@pytest.mark.parametrize(("ending", "flavor"), [("confirmResize", "large"), ("revertResize", "small")])
+def test_a_resized_server_is_found_and_its_resize_ended(
+    tree: Tree, node: Node, admin: Visitor, ending: str, flavor: str
+) -> None:
+    boot(tree, node, count=1)
+    large = {"name": "large", "vcpus": 2, "ram": 128, "disk": 1}
+    assert node.client().post("/flavors", {"flavor": large}).status == 200
+    (server,) = node.client().get("/servers").json["servers"]
+    path = f"/servers/{server['id']}"
+    node.client().post(f"{path}/action", {"resize": {"flavorRef": "large"}})
+    settle_with_agent(tree, node)
+    page = admin.text("/servers?status=VERIFY_RESIZE")
+    assert server["id"] in page
+    assert "<option selected>VERIFY_RESIZE</option>" in page
+    assert f"<option>{ending}</option>" in admin.text(path)
+    assert admin.post(path, do=ending).status_code == 303
+    settle_with_agent(tree, node)
+    shown = node.client().get(path).json["server"]
+    assert (shown["status"], shown["flavor"]["original_name"]) == ("ACTIVE", flavor)
+
+
+def settle_with_agent(tree: Tree, node: Node) -> None:
+    """Let a move between two hosts of the zone end."""
+    for _ in range(4):
+        tree.settle()
+        PlayedAgent(node).converge()
+
+
 def test_the_heat_map_has_a_byte_for_each_host_in_the_order_of_the_layout(
     tree: Tree, node: Node, admin: Visitor
 ) -> None:

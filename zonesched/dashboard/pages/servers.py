@@ -6,19 +6,11 @@ from typing import Any
 
 from zonesched.dashboard.visit import Page, Redirect, Visit
 from zonesched.errors import BadRequest
+from zonesched.model.desired_state import Status
 
 PAGE = "50"
 FILTERS = ("status", "name", "flavor", "host", "reservation_id", "project_id")
-SHOWN_STATUSES = (
-    "ACTIVE",
-    "BUILD",
-    "ERROR",
-    "UNKNOWN",
-    "SHUTOFF",
-    "PAUSED",
-    "SUSPENDED",
-    "SHELVED_OFFLOADED",
-)
+SHOWN_STATUSES = tuple(status.value for status in Status if status is not Status.DELETED)
 
 WITHOUT_PLACE = frozenset({"BUILD", "ERROR", "SHELVED_OFFLOADED", "DELETED"})
 """Statuses of servers that may have no place."""
@@ -33,6 +25,8 @@ ACTIONS: dict[str, Any] = {
     "reboot": {"type": "SOFT"},
     "shelve": None,
     "unshelve": None,
+    "confirmResize": None,
+    "revertResize": None,
     "lock": None,
     "unlock": None,
 }
