@@ -190,6 +190,27 @@ def test_the_heat_map_has_every_host_and_leads_to_one_by_the_keyboard(tree: Demo
     assert name in page.inner_text("h1")
 
 
+def test_the_heat_map_shows_the_class_that_was_chosen_last(screen: Screen) -> None:
+    page = screen.page
+    screen.go("hosts?class=MEMORY_MB")
+    page.wait_for_selector("canvas[data-hosts='8']")
+    picture = "document.querySelector('canvas').toDataURL()"
+    memory = page.evaluate(picture)
+    late: list[Any] = []
+    page.route("**/heat?class=VCPU", lambda route: late.append(route))
+    page.select_option("[name=class]", "VCPU")
+    with page.expect_response("**/heat?class=MEMORY_MB"):
+        page.select_option("[name=class]", "MEMORY_MB")
+    full = bytes([200] * 8)
+    tag = page.evaluate("fetch('/dashboard/hosts/heat?class=DISK_GB').then(it => it.text())")[:16]
+    with page.expect_response("**/heat?class=VCPU"):
+        late[0].fulfill(body=tag.encode() + full)
+    # An answer later, the page has drawn what it draws of this one.
+    page.evaluate("fetch('/dashboard/news').then(it => it.text())")
+    page.unroute("**/heat?class=VCPU")
+    assert page.evaluate(picture) == memory
+
+
 def test_a_long_name_without_a_space_hides_nothing_of_others(tree: DemoRun, screen: Screen) -> None:
     page, root, name = screen.page, tree.admin(tree.root), "N" * 250
     root.call("POST", "/flavors", {"flavor": {**FLAVOR, "name": name}})

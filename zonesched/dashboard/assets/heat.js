@@ -7,7 +7,7 @@
   const canvas = root.querySelector("canvas"), form = root.querySelector("form"), label = document.getElementById("heat-label");
   const paint = canvas.getContext("2d", { alpha: false, willReadFrequently: true });
   let names = [], groups = [], tag = "", levels = new Uint8Array(0), cells = [], size = 4, columns = 1, chosen = -1;
-  let drawn = null;
+  let drawn = null, asked = 0;
 
   const rgba = (r, g, b) => (255 << 24) | (b << 16) | (g << 8) | r;
   const mix = (a, b, t) => rgba(...a.map((from, i) => Math.round(from + (b[i] - from) * t)));
@@ -114,13 +114,17 @@
   }
 
   async function read(again = true) {
+    const mine = ++asked;
     const answer = await fetch("/dashboard/hosts/heat?class=" + encodeURIComponent(chosenOf("class")));
     if (!answer.ok) return;
     const bytes = new Uint8Array(await answer.arrayBuffer());
+    // An earlier answer may come later: it is of another class than the one that is chosen now.
+    if (mine !== asked) return;
     if (new TextDecoder().decode(bytes.subarray(0, 16)) !== tag && again) { await readLayout(); return read(false); }
     levels = bytes.subarray(16);
     arrange();
     draw();
+    if (chosen >= 0) choose(chosen);
     canvas.dataset.hosts = String(levels.length);
   }
 
