@@ -200,8 +200,9 @@ class TestLocalDisk:
     @pytest.mark.parametrize(
         ("change", "field"),
         [
-            ({"destination_type": "volume"}, "0.destination_type"),
-            ({"source_type": "volume"}, "0.source_type"),
+            ({"destination_type": "moon"}, "0.destination_type"),
+            ({"source_type": "blank"}, "0.source_type"),
+            ({"source_type": {}}, "0.source_type"),
             ({"boot_index": 1}, "0.boot_index"),
             ({"boot_index": "1"}, "0.boot_index"),
             ({"delete_on_termination": "False"}, "0.delete_on_termination"),
@@ -210,13 +211,33 @@ class TestLocalDisk:
             ({"uuid": "i-2"}, "0.uuid"),
         ],
     )
-    def test_volumes_and_other_disks_are_refused_by_name(
-        self, node: Node, change: dict[str, Any], field: str
-    ) -> None:
+    def test_other_disks_are_refused_by_name(self, node: Node, change: dict[str, Any], field: str) -> None:
         refused = self.boot(node, {**self.DISK, **change})
 
         assert refused.status == 400
         assert refused.json["badRequest"]["field"] == f"server.block_device_mapping_v2.{field}"
+
+    @pytest.mark.parametrize(
+        ("disks", "reason"),
+        [
+            ([{**DISK, "destination_type": "volume", "volume_size": 3, "volume_type": "ssd"}], "no volumes"),
+            (
+                [{"boot_index": 0, "source_type": "volume", "destination_type": "volume", "uuid": "v"}],
+                "no volumes",
+            ),
+            ([{"source_type": "snapshot", "destination_type": "volume", "uuid": "s"}], "no volumes"),
+            ([DISK, {"source_type": "blank", "destination_type": "volume", "volume_size": 1}], "no volumes"),
+            ([DISK, {"source_type": "blank", "destination_type": "local", "guest_format": "swap"}], "flavor"),
+        ],
+    )
+    def test_volumes_and_more_disks_are_refused_with_the_reason(
+        self, node: Node, disks: list[dict[str, Any]], reason: str
+    ) -> None:
+        refused = self.boot(node, *disks)
+
+        assert refused.status == 400
+        assert refused.json["badRequest"]["field"] == "server.block_device_mapping_v2"
+        assert reason in refused.json["badRequest"]["message"]
 
     def test_its_numbers_and_truths_may_be_texts(self, node: Node) -> None:
         assert (

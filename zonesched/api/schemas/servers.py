@@ -41,6 +41,9 @@ PASSTHROUGH = {
 """Keys of a user's `server` that are stored with the instance and passed through."""
 
 
+VOLUMES = ("volume", "snapshot")
+"""Sources and destinations of disks that are volumes."""
+
 NAME_LENGTH = 255
 NUMBER_LENGTH = len("-100000")
 
@@ -68,6 +71,17 @@ def _number(value: object) -> object:
 
 def _is_true(value: object) -> object:
     return True if isinstance(value, str) and value.lower() == "true" else value
+
+
+def _local_disks(value: Any) -> Any:
+    """Say of disks that no zone has what is wrong with them, and not which of their members is unknown."""
+    disks = [disk for disk in value if isinstance(disk, dict)] if isinstance(value, list) else []
+    if any(disk.get(end) in VOLUMES for disk in disks for end in ("source_type", "destination_type")):
+        raise refusal("invalid_value", "a zone keeps no volumes: a server boots from an image")
+    if len(disks) > 1:
+        words = "must be the disk of the image alone: a flavor says what ephemeral disk and swap there are"
+        raise refusal("too_long", words)
+    return value
 
 
 class Network(Schema):
@@ -104,6 +118,9 @@ NetworkList = Annotated[list[Network], Field(max_length=64)]
 Networks = Annotated[NetworkList | Literal["auto", "none"], BeforeValidator(_networks)]
 
 
+LocalDisks = Annotated[list[LocalDisk], Field(max_length=1), BeforeValidator(_local_disks)]
+
+
 class Server(ServerSettings):
     """An instance that a user asks for; several with min_count and max_count."""
 
@@ -113,7 +130,7 @@ class Server(ServerSettings):
     min_count: SpelledCount = 1
     max_count: SpelledCount = 1
     return_reservation_id: SpelledBool = False
-    block_device_mapping_v2: list[LocalDisk] = Field(default_factory=list, max_length=1)
+    block_device_mapping_v2: LocalDisks = Field(default_factory=list)
     availability_zone: Text = ""
     host: Text = ""
     hypervisor_hostname: Text = ""
