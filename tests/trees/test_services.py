@@ -205,6 +205,8 @@ class TestApi:
             ("disable", {}, ("disabled", None, False)),
             ("disable-log-reason", {"disabled_reason": "disk"}, ("disabled", "disk", False)),
             ("force-down", {"forced_down": True}, ("enabled", None, True)),
+            ("force-down", {"forced_down": "True"}, ("enabled", None, True)),
+            ("force-down", {"forced_down": "no"}, ("enabled", None, False)),
         ],
     )
     def test_the_older_calls_name_host_and_binary(
@@ -227,7 +229,7 @@ class TestApi:
             ("h1", {"status": "off"}, (400, "invalid_value", "status")),
             ("h1", {"disabled_reason": "x"}, (400, "invalid_value", "disabled_reason")),
             ("h1", {"status": "enabled", "disabled_reason": "x"}, (400, "invalid_value", "disabled_reason")),
-            ("h1", {"forced_down": "yes"}, (400, "wrong_type", "forced_down")),
+            ("h1", {"forced_down": "maybe"}, (400, "wrong_type", "forced_down")),
             ("agent", {"status": "disabled"}, (400, "service_has_no_status", "status")),
             ("agent", {"status": "enabled", "forced_down": True}, (400, "service_has_no_status", "status")),
         ],
@@ -240,6 +242,11 @@ class TestApi:
         fault = answer.json["badRequest"]
         assert (answer.status, fault["error_code"], fault["field"]) == expected
         assert listed(admin) == before
+
+    def test_a_truth_may_be_a_text(self, admin: Client) -> None:
+        for text, expected in (("YES", True), ("False", False)):
+            answer = admin.call("PUT", f"/os-services/{id_of(admin, 'h1')}", {"forced_down": text})
+            assert answer.json["service"]["forced_down"] is expected
 
     def test_an_unknown_service_is_not_found(self, admin: Client) -> None:
         for path, body in (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from zonesched.api.schemas.body_limit import SMALL, BodyLimit
-from zonesched.api.schemas.fields import WHOLE, Name, Schema, Text, WholeOrPage
+from zonesched.api.schemas.fields import WHOLE, Name, Schema, SpelledBool, Text, WholeOrPage
 from zonesched.model.views import Binary, ServiceChange
 
 
@@ -23,7 +23,7 @@ class ServiceBody(Schema):
 
     status: Literal["enabled", "disabled"] | None = None
     disabled_reason: Name | None = None
-    forced_down: bool | None = None
+    forced_down: SpelledBool | None = None
 
     def to_change(self) -> ServiceChange:
         is_enabled = None if self.status is None else self.status == "enabled"
@@ -56,4 +56,4 @@ class DisableBody(NamedServiceBody):
 
 
 class ForceDownBody(NamedServiceBody):
-    forced_down: bool
+    forced_down: SpelledBool
