@@ -54,11 +54,12 @@ def _version(call: Call) -> dict[str, Any]:
 
 def _is_asked(call: Call, found: CatalogImage) -> bool:
     query, image = call.query, found.image
-    ids, names = query.ids(), query.names()
+    shown = _json(found)
     return (
-        (not ids or image.id in ids)
-        and (not names or image.name in names)
-        and query.status in ("", "active")
+        all(not values or shown[name] in values for name, values in query.choices().items())
+        and query.min_disk in (None, found.min_disk_gb)
+        and query.min_ram in (None, found.min_ram_mb)
+        and query.size_min <= shown["size"] <= query.size_max
         and query.visibility in ("", "public", "all")
         and not (query.protected or query.os_hidden or query.owner or query.tag)
         and all(image.properties.get(name) == value for name, value in query.properties().items())

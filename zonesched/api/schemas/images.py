@@ -115,6 +115,12 @@ class ImagesQuery(LenientQuery):
     id: Text = ""
     name: Text = ""
     status: Text = ""
+    disk_format: Text = ""
+    container_format: Text = ""
+    min_disk: QueryInt | None = None
+    min_ram: QueryInt | None = None
+    size_min: QueryInt = 0
+    size_max: QueryInt = MAX_INT
     visibility: Text = ""
     owner: Text = ""
     tag: Text = ""
@@ -136,13 +142,16 @@ class ImagesQuery(LenientQuery):
         is_given = "sort_key" in self.model_fields_set
         return [(self.sort_key, self.sort_dir == "desc" or (is_given and not self.sort_dir))]
 
-    def ids(self) -> frozenset[str]:
-        """Return the ids asked for, `in:` a list or one; empty for any."""
-        return _any_of(self.id)
-
-    def names(self) -> frozenset[str]:
-        """Return the names asked for, `in:` a list or one; empty for any."""
-        return _any_of(self.name)
+    def choices(self) -> Mapping[str, frozenset[str]]:
+        """Return the values asked for by member, `in:` a list or one; empty for any."""
+        asked = {
+            "id": self.id,
+            "name": self.name,
+            "status": self.status,
+            "disk_format": self.disk_format,
+            "container_format": self.container_format,
+        }
+        return {name: _any_of(text) for name, text in asked.items()}
 
     def properties(self) -> Mapping[str, str]:
         """Return the properties asked for."""
