@@ -32,7 +32,10 @@ OUTCOME = {
     "moves": "uuid, kind, state, reason, from_number, to_number, dest_host",
     "instance_actions": "uuid, action, number, result, reason",
     "instance_states": "uuid, generation, power, observed_generation, observed_power, moves_begun,"
-    " moves_ended",
+    " moves_ended, told_generation, resizes_begun, resizes_confirmed, resizes_reverted, image, flavor",
+    "instance_locks": "uuid, reason, by_admin",
+    "named_instances": "uuid, caller_id, attempt, reservation_id",
+    "unheard": "kind, id",
     "children": "name, api_url, weight_offset, weight_scale, cursor, zone_uuid, is_enabled",
     "services": "name, user_id, forced_down",
     "fencing_promises": "service_id, fence_after_s",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tests.builders.one_zone import AGENT, a_form
-from tests.interleaving import catalog, operator_kinds
+from tests.interleaving import catalog, child_kinds, operator_kinds
 from tests.interleaving.scene import (
     ADMIN,
     ARRIVING,
@@ -318,8 +318,9 @@ KINDS: Mapping[str, Kind] = {
             ("UPDATE hosts SET forced_down = TRUE WHERE name = 'h2'",),
         ),
         # All neighbours were heard: the end of the recovery is left.
-        Kind("recovered", _mended, ("INSERT INTO unheard (kind, id) VALUES ('operator', '')",)),
+        Kind("recovered", _mended, child_kinds.ALL_HEARD),
         *(Kind(name, act) for name, act in operator_kinds.ACTS.items()),
+        *(Kind(name, act, damage) for name, (act, damage) in child_kinds.ACTS.items()),
     )
 }
 """All kinds by name."""

@@ -67,6 +67,7 @@ SECOND = {
     "evacuated_of_removed+host_removed": "1a20b4a",
     "recovered+agent_told": "14a8b144a",
     "renamed+secrets_encrypted": "4a11b4a",
+    "child_forgot+start_in_child": "7b2a6b",
 }
 
 

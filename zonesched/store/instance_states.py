@@ -24,6 +24,7 @@ from zonesched.model.request_wire import (
     image_from_wire,
     image_to_wire,
 )
+from zonesched.store import locks
 from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, is_in, one_of
 
@@ -83,9 +84,10 @@ _MAKE_DUE = Prepared(
     )
     .values(next_call_at=0.0, calls=0)
 )
-_FORGET_TOLD = Prepared(
-    sa.update(t.instance_states)
-    .where(COLUMNS.observed_generation < COLUMNS.told_generation)
+_IS_NOT_REACHED = COLUMNS.observed_generation < COLUMNS.told_generation
+_NOT_REACHED = Prepared(
+    sa.select(COLUMNS.uuid)
+    .where(_IS_NOT_REACHED)
     .where(
         COLUMNS.uuid.in_(
             sa.select(_place.uuid).where(
@@ -93,6 +95,10 @@ _FORGET_TOLD = Prepared(
             )
         )
     )
+)
+_FORGET_TOLD = Prepared(
+    sa.update(t.instance_states)
+    .where(_IS_NOT_REACHED, one_of(COLUMNS.uuid, "uuids"))
     .values(told_generation=COLUMNS.observed_generation, next_call_at=0.0, calls=0)
 )
 _NEWEST_PENDING = Prepared(
@@ -240,7 +246,10 @@ def make_calls_due(tx: Connection, child_ids: Sequence[str]) -> None:
 
 def forget_told(tx: Connection, child_id: str) -> None:
     """Tell a child again whatever it has not reported as reached: it was restored from a copy."""
-    _FORGET_TOLD.run(tx, child=child_id)
+    uuids = [row.uuid for row in _NOT_REACHED.all(tx, child=child_id)]
+    # Else who has read a row before would write it back as it was.
+    locks.instances(tx, uuids)
+    _FORGET_TOLD.run(tx, uuids=uuids)
 
 
 def newest_pending_in_children(tx: Connection) -> float:
