@@ -182,8 +182,9 @@ def test_an_audit_sorts_no_rows_of_which_there_are_many(tree: Tree, statements: 
     assert sorts(tree.folder / "leaf.sqlite", statements.texts) == []
 
 
-PAGES = ("/servers?limit={}", "/servers?all_tenants=1&limit={}")
-PAGES += ("/reservations?limit={}", "/reservations?all_tenants=1&limit={}")
+PAGES = [
+    f"/{name}?{scope}limit={{}}" for name in ("servers", "reservations") for scope in ("", "all_tenants=1&")
+]
 
 
 @pytest.mark.parametrize("path", PAGES)
