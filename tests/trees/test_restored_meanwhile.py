@@ -13,6 +13,7 @@ from tests.builders.boots import nothing_is_wrong
 from tests.builders.real_agent import RealAgent, a_machine
 from tests.builders.restored import Scene, a_scene
 from zonesched.services.audit import audit
+from zonesched.services.recovery import read_from_children
 from zonesched.store import identity, instances
 
 
@@ -172,3 +173,16 @@ def test_what_a_parent_that_is_given_up_had_in_a_child_goes_to_no_project_here(s
     assert (scene.health("region"), seen) == ("ok", [])
     assert scene.servers("leaf") == dict.fromkeys(running, "ACTIVE")
     assert scene.kinds("region") == {"child_has_unknown_instance"}
+
+
+def test_what_another_process_reads_of_a_child_after_the_recovery_is_not_noted(scene: Scene) -> None:
+    scene.booted(1)
+    scene.restore("region", scene.copy("region"))
+    scene.recovered("region")
+    zone = scene.tree.nodes["region"].zone
+    (known,) = zone.children.snapshot()
+
+    # This one was paused since before the recovery ended.
+    read_from_children._read(zone, known.child.id, zone.child_client(known.child.id))
+
+    assert scene.audit("region") == []

@@ -58,6 +58,9 @@ def _with_given_back(zone: Zone, client: ChildClient, found: Sequence[Found]) ->
 
 def _take(child_id: str, found: Sequence[Found], tx: Transaction, *, is_last: bool) -> None:
     locks.recovery(tx)
+    if not recovery.is_under_way(tx):
+        # Another process has read it all meanwhile, and the recovery has ended by that.
+        return
     recovery.put(tx, found)
     if is_last:
         recovery.hear(tx, Kind.CHILD, child_id)
