@@ -132,6 +132,39 @@ def test_a_slow_child_deletes_some_with_each_call_until_all_are_deleted(tmp_path
     assert dict(rows(tree, "region", STATES)) == {"releasing": 8}
 
 
+def test_confirms_that_a_slow_child_had_no_time_for_wait_for_no_growing_pause(tmp_path: Path) -> None:
+    # given six boots whose confirms have been unanswered for some time
+    tree = Tree(tmp_path)
+    tree.add("root", build_timeout=3.0)
+    leaf = tree.add("leaf", parent="root", hosts_=[a_host("h1")])
+    tree.poll()
+    tree.nodes["root"].client().post("/flavors", FLAVOR)
+    tree.network.fault(leaf.url, Dead(path="/confirm"))
+    for _ in range(6):
+        boot(tree, num_instances=1)
+    for pause_s in (2.0, 4.0, 8.0):
+        tree.step("root")
+        tree.clock.advance(pause_s)
+    tree.network.heal(leaf.url)
+    app = leaf.app
+
+    def slow(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        if environ["PATH_INFO"].endswith("/confirm"):
+            tree.clock.advance(1.0)
+        return list(app(environ, start_response))
+
+    # when the child answers a confirm in a second
+    tree.network.mount(leaf.url, slow)
+    left: list[int] = []
+    for _ in range(3):
+        PendingCalls(tree.nodes["root"].zone).step()
+        left.append(dict(rows(tree, "root", STATES)).get("confirming", 0))
+        tree.clock.advance(tree.nodes["root"].zone.conf.retry_pause)
+
+    # then
+    assert left == [3, 0, 0]
+
+
 def test_a_dead_child_is_called_once_for_all_that_is_to_be_deleted_there(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     tree.add("root")

@@ -255,9 +255,18 @@ def _call_children(
     `untried`: the keys of placements that the calls have left out, which stay as they are.
     """
     batches = _batches(sent)
+    timeout_s = min(timeout_s, zone.conf.build_timeout)
+    ends_at = zone.clock.monotonic() + timeout_s
+    begun: set[int] = set()
+
+    def begin(number: int, client: ChildClient) -> Sequence[BuildAnswer]:
+        if zone.clock.monotonic() < ends_at:
+            begun.add(number)
+        return call(batches[number], client)
+
     outcomes = zone.children.call(
-        [(batch.child_id, partial(call, batch)) for batch in batches],
-        timeout_s=min(timeout_s, zone.conf.build_timeout),
+        [(batch.child_id, partial(begin, number)) for number, batch in enumerate(batches)],
+        timeout_s=timeout_s,
     )
     if not batches:
         return _Recorded((), (), ended=False)
@@ -267,7 +276,10 @@ def _call_children(
         asked = {p.key for p in batch.placements}
         # A child answers for the attempts that it was asked about, and for no other child.
         by_key |= {key: a for a in answered if (key := (a.uuid, a.attempt)) in asked}
-    sent_all = [p for batch in batches for p in batch.placements if p.key not in untried]
+    # A child that answers, and has no time for all of its calls, is called about the others in the next step.
+    is_there = {b.child_id for b, outcome in zip(batches, outcomes, strict=True) if isinstance(outcome, Done)}
+    tried = [batch for n, batch in enumerate(batches) if n in begun or batch.child_id not in is_there]
+    sent_all = [p for batch in tried for p in batch.placements if p.key not in untried]
     return zone.store.write(partial(_record, zone, sent_all, by_key, lease, expiry, end))
 
 
