@@ -17,15 +17,7 @@ from urllib.parse import quote, urlencode
 import orjson
 
 from zonesched import tracing
-from zonesched.errors import (
-    BlobRefused,
-    ChildBusy,
-    ChildRefused,
-    ChildUnreachable,
-    DatabaseUnavailable,
-    Kind,
-    ZoneBusy,
-)
+from zonesched.errors import BlobRefused, ChildBusy, ChildUnreachable, Kind
 from zonesched.model.caller import Role
 from zonesched.model.console import ConsoleAnswer, ConsoleState
 from zonesched.model.desired_call import DesiredAnswer, DesiredOf, Taken, by_form
@@ -39,7 +31,7 @@ from zonesched.model.request_wire import spec_to_wire
 from zonesched.model.work_deadline import always
 from zonesched.seal.entry_form import MAX_BLOB_BYTES
 from zonesched.seams import Clock
-from zonesched.zones import answer_bounds, answers, child_requests, parts
+from zonesched.zones import answer_bounds, answers, child_requests, parts, reply_status
 from zonesched.zones.answer_bounds import AnswerBound
 from zonesched.zones.call import BoundCall, Call, Reply, Take, takes_all
 from zonesched.zones.child import Changes, Child, ChildInfo, ChildOffer
@@ -50,9 +42,6 @@ T = TypeVar("T")
 ANSWER_BYTES = 64 * 2**20
 _VERSION = 1
 NO_HEADERS: Mapping[str, str] = {}
-
-LONGEST_BUSY_S = 60
-"""Maximum of seconds for which a busy child is not asked."""
 
 MIN_AUDIT_S = 0.1
 MAX_AUDIT_S = 3600.0
@@ -190,10 +179,10 @@ class ChildClient:
         reply = self._send("POST", "/servers", timeout_s, bound, body)
         if reply.status == 400 and answers.error_code(reply.body) == BlobRefused.code:
             return _all_failed(builds, BlobRefused.code)
-        if _has_too_much(reply):
+        if reply_status.has_too_much(reply):
             return _all_failed(builds, ChildBusy.code)
         return answers.read_builds(
-            _expect(parts.check_size(reply), 202), [Attempt(b.uuid, b.attempt) for b in builds]
+            reply_status.expect(parts.check_size(reply), 202), [Attempt(b.uuid, b.attempt) for b in builds]
         )
 
     def confirm(
@@ -224,7 +213,7 @@ class ChildClient:
                 return _all_unsupported(told)
             by_key = {a.key: a for form in forms for a in self.tell_desired(form, timeout_s)}
             return [by_key[one.key] for one in told]
-        return answers.read_desired(_expect(reply, 200), told)
+        return answers.read_desired(reply_status.expect(reply, 200), told)
 
     def name_boots(self, boots: Sequence[NamedBoot], timeout_s: float, *, is_last: bool) -> bool:
         """Name to a restored child instances that this zone has there; false while it cannot take names."""
@@ -238,21 +227,25 @@ class ChildClient:
         ]
         body = {"boots": named, "last": is_last}
         reply = self._send("POST", "/servers/named", timeout_s, answer_bounds.ONE_SERVER, body)
-        return answers.read_named(_expect(reply, 200))
+        return answers.read_named(reply_status.expect(reply, 200))
 
     def delete_server(self, uuid: str, attempt: int, timeout_s: float) -> bool:
         """Delete an instance at this attempt; false if the child has none of this uuid there, or no more."""
         path = f"/servers/{quote(uuid, safe='')}?attempt={attempt}"
         reply = self._send("DELETE", path, timeout_s, answer_bounds.ONE_SERVER)
-        if _is_not_found(reply):
+        if reply_status.is_not_found(reply):
             return False
-        _expect(reply, 204)
+        reply_status.expect(reply, 204)
         return True
 
     def show_server(self, uuid: str, timeout_s: float) -> InstanceChange | None:
         """Read an instance's status; None if the child has none of this uuid."""
         reply = self._send("GET", f"/servers/{quote(uuid, safe='')}", timeout_s, answer_bounds.ONE_SERVER)
-        return None if _is_not_found(reply) else answers.read_server(_expect(reply, 200), uuid)
+        return (
+            None
+            if reply_status.is_not_found(reply)
+            else answers.read_server(reply_status.expect(reply, 200), uuid)
+        )
 
     def console(self, uuid: str, budget_s: float, timeout_s: float) -> ConsoleAnswer:
         """Read an instance's console output, for which the child has `budget_s` seconds."""
@@ -260,15 +253,15 @@ class ChildClient:
         reply = self._send("GET", path, timeout_s, answer_bounds.CONSOLE)
         if reply.status in (404, 405) and answers.error_code(reply.body) in ("url_unknown", "method_unknown"):
             return ConsoleAnswer(ConsoleState.UNKNOWN_CALL)
-        if _is_not_found(reply):
+        if reply_status.is_not_found(reply):
             return ConsoleAnswer(ConsoleState.NOT_THERE)
-        return answers.read_console(_expect(reply, 200))
+        return answers.read_console(reply_status.expect(reply, 200))
 
     def request_of(self, uuid: str, timeout_s: float) -> GivenBack | None:
         """Read the request of an instance, and its image and flavor since; None if it is not there."""
         path = f"/servers/{quote(uuid, safe='')}/request"
         reply = self._send("GET", path, timeout_s, answer_bounds.REQUEST_OF)
-        return None if reply.status == 404 else child_requests.read_request(_expect(reply, 200))
+        return None if reply.status == 404 else child_requests.read_request(reply_status.expect(reply, 200))
 
     def changes(self, cursor: str, timeout_s: float) -> Changes:
         """Read the changes of this zone's reservations there since a cursor ("" for all).
@@ -287,7 +280,9 @@ class ChildClient:
         """Ask the child and its child zones for inconsistencies in this zone's rows there."""
         budget_s = min(max(timeout_s, MIN_AUDIT_S), MAX_AUDIT_S)
         path = "/audit?" + urlencode({"budget_s": f"{budget_s:.3f}"})
-        return answers.read_audit(_expect(self._send("GET", path, timeout_s, answer_bounds.CHANGES), 200))
+        return answers.read_audit(
+            reply_status.expect(self._send("GET", path, timeout_s, answer_bounds.CHANGES), 200)
+        )
 
     def _settle(
         self, step: str, reservation_id: str, attempts: Sequence[Attempt], timeout_s: float
@@ -301,7 +296,7 @@ class ChildClient:
             bound = answer_bounds.of_builds(len(some))
             budget = {BUDGET_HEADER: f"{max(0.001, left_s):.3f}"}
             reply = parts.check_size(self._send("POST", path, left_s, bound, body, budget))
-            return answers.read_builds(_expect(reply, 200), some)
+            return answers.read_builds(reply_status.expect(reply, 200), some)
 
         return parts.in_parts(attempts, len(attempts), ask)
 
@@ -314,7 +309,7 @@ class ChildClient:
         body: Mapping[str, Any] | None = None,
     ) -> Question[T]:
         def read_reply(reply: Reply) -> T:
-            return read(_expect(_counted(reply, bound), 200))
+            return read(reply_status.expect(_counted(reply, bound), 200))
 
         return Question(self._call(method, path, bound, body), read_reply)
 
@@ -365,43 +360,9 @@ def _counted(reply: Reply, bound: AnswerBound) -> Reply:
     return reply
 
 
-def _expect(reply: Reply, status: int) -> bytes:
-    # A zone without its database is down, not busy: polls have to count that.
-    is_busy = reply.status in (429, 503) and answers.error_code(reply.body) != DatabaseUnavailable.code
-    if is_busy and (retry_after_s := _retry_after_s(reply)):
-        raise ChildBusy(retry_after_s)
-    if reply.status >= 500:
-        raise ChildUnreachable("The child zone failed to answer the call.", code="child_failed")
-    if reply.status != status:
-        raise ChildRefused(reply.status)
-    return reply.body
-
-
 def _all_unsupported(told: Sequence[DesiredOf]) -> list[DesiredAnswer]:
     return [DesiredAnswer(one.uuid, one.attempt, Taken.UNSUPPORTED) for one in told]
 
 
 def _all_failed(builds: Sequence[Build], reason: str) -> list[BuildAnswer]:
     return [BuildAnswer(b.uuid, b.attempt, BuildState.FAILED, reason=reason) for b in builds]
-
-
-def _has_too_much(reply: Reply) -> bool:
-    # Any proxy may answer 503; only a zone that has done nothing answers it in the API's form.
-    if reply.status == 503:
-        return answers.error_code(reply.body) == ZoneBusy.code
-    return reply.status == 429 and answers.error_kind(reply.body) == Kind.OVER_LIMIT.body_name
-
-
-def _retry_after_s(reply: Reply) -> int:
-    """Return the seconds of Retry-After; 0 without a whole number."""
-    seconds = reply.headers.get("Retry-After", "")
-    return (
-        min(int(seconds), LONGEST_BUSY_S)
-        if seconds.isascii() and seconds.isdigit() and len(seconds) < 10
-        else 0
-    )
-
-
-def _is_not_found(reply: Reply) -> bool:
-    # Any proxy may answer 404; only a zone that has looked it up answers it in the API's form.
-    return reply.status == 404 and answers.error_kind(reply.body) == "itemNotFound"

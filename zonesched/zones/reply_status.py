@@ -1,0 +1,47 @@
+"""What the status of a child's answer says: that it did what it was asked, was busy, failed or refused."""
+
+from __future__ import annotations
+
+from zonesched.errors import ChildBusy, ChildRefused, ChildUnreachable, DatabaseUnavailable, Kind, ZoneBusy
+from zonesched.zones import answers
+from zonesched.zones.call import Reply
+
+LONGEST_BUSY_S = 60
+"""Maximum of seconds for which a busy child is not asked."""
+
+
+def expect(reply: Reply, status: int) -> bytes:
+    """Return the body of an answer with this status. Raises ChildBusy, ChildUnreachable and ChildRefused."""
+    # A zone without its database is down, not busy: polls have to count that.
+    is_busy = reply.status in (429, 503) and answers.error_code(reply.body) != DatabaseUnavailable.code
+    if is_busy and (wait_s := _retry_after_s(reply)):
+        raise ChildBusy(wait_s)
+    if reply.status >= 500:
+        raise ChildUnreachable("The child zone failed to answer the call.", code="child_failed")
+    if reply.status != status:
+        raise ChildRefused(reply.status)
+    return reply.body
+
+
+def has_too_much(reply: Reply) -> bool:
+    """Tell whether the child is overloaded, or this zone over its quota there."""
+    # Any proxy may answer 503; only a zone that has done nothing answers it in the API's form.
+    if reply.status == 503:
+        return answers.error_code(reply.body) == ZoneBusy.code
+    return reply.status == 429 and answers.error_kind(reply.body) == Kind.OVER_LIMIT.body_name
+
+
+def is_not_found(reply: Reply) -> bool:
+    """Tell whether the child does not have what was asked for."""
+    # Any proxy may answer 404; only a zone that has looked it up answers it in the API's form.
+    return reply.status == 404 and answers.error_kind(reply.body) == "itemNotFound"
+
+
+def _retry_after_s(reply: Reply) -> int:
+    """Return the seconds of Retry-After; 0 without a whole number."""
+    seconds = reply.headers.get("Retry-After", "")
+    return (
+        min(int(seconds), LONGEST_BUSY_S)
+        if seconds.isascii() and seconds.isdigit() and len(seconds) < 10
+        else 0
+    )
