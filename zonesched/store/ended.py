@@ -9,8 +9,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.model.placement import FINAL, InstanceStatus
-from zonesched.store import claims, locks
+from zonesched.store import locks
 from zonesched.store import tables as t
+from zonesched.store.metadata import UUID
 from zonesched.store.prepared import is_in
 from zonesched.store.reservations import ReservationState
 
@@ -66,7 +67,7 @@ def deleted_after(
 def forget(tx: Connection, keys: Sequence[Key], bounds: PruneBounds) -> int:
     """Delete the boots among `keys` that have ended; return how many."""
     locks.boots(tx, keys)
-    gone = [key for key in keys if _is_over(tx, key, bounds)]
+    gone = _over(tx, keys, bounds)
     if gone:
         rows = [
             {"b_reservation": reservation_id, "b_caller": caller_id} for reservation_id, caller_id in gone
@@ -97,30 +98,28 @@ _FORGET = (
 )
 
 
-def _is_over(tx: Connection, key: Key, bounds: PruneBounds) -> bool:
-    """Tell whether the boot can be deleted: nobody can still ask for it or must still be notified of it."""
-    reservation_id, caller_id = key
-    of_boot = _instance.reservation_id == reservation_id, _instance.caller_id == caller_id
-    is_kept = sa.or_(
-        _instance.status != InstanceStatus.DELETED.value, _instance.updated_at >= bounds.changed_before
+def _over(tx: Connection, keys: Sequence[Key], bounds: PruneBounds) -> list[Key]:
+    """Return the boots that can be deleted: nobody can ask for them or must still be notified of them."""
+    asked = sa.values(sa.column("id", UUID), sa.column("caller_id", UUID), name="boot").data(keys)
+    boot = asked.cte().c
+    member = _instance.reservation_id == boot.id, _instance.caller_id == boot.caller_id
+    is_known = sa.or_(
+        _instance.status != InstanceStatus.DELETED.value,
+        _instance.updated_at >= bounds.changed_before,
+        sa.and_(_instance.reason == DELETED_BY_ADMIN, boot.caller_id != bounds.zone_uuid),
     )
-    if caller_id != bounds.zone_uuid:
-        is_kept = sa.or_(is_kept, _instance.reason == DELETED_BY_ADMIN)
-    # The first one is enough: of a large boot one may run for long after all others were deleted.
-    if tx.execute(sa.select(_instance.uuid).where(*of_boot, is_kept).limit(1)).first() is not None:
-        return False
-    state = sa.select(_reservation.state).where(
-        _reservation.id == reservation_id, _reservation.caller_id == caller_id
+    is_open = (
+        _reservation.id == boot.id,
+        _reservation.caller_id == boot.caller_id,
+        _reservation.state == ReservationState.OPEN.value,
     )
-    if tx.execute(state).scalar() == ReservationState.OPEN.value:
-        return False
-    uuids = tx.execute(sa.select(_instance.uuid).where(*of_boot)).scalars().all()
-    return not any(_is_kept(tx, some, bounds) for some in claims.chunks(uuids))
-
-
-def _is_kept(tx: Connection, uuids: Sequence[str], bounds: PruneBounds) -> bool:
-    places = sa.select(_place.uuid).where(
-        _place.uuid.in_(uuids), sa.or_(~is_in(_place.state, FINAL), _place.retained_until >= bounds.now)
+    is_retained = sa.or_(~is_in(_place.state, FINAL), _place.retained_until >= bounds.now)
+    # The first row is enough: of a large boot one may run for long after all others were deleted.
+    kept_by = (
+        sa.exists().where(*member, is_known),
+        sa.exists().where(*is_open),
+        sa.exists().where(*member, _place.uuid == _instance.uuid, is_retained),
+        sa.exists().where(*member, _build.uuid == _instance.uuid, _build.retained_until >= bounds.now),
     )
-    builds = sa.select(_build.uuid).where(_build.uuid.in_(uuids), _build.retained_until >= bounds.now)
-    return any(tx.execute(rows.limit(1)).first() is not None for rows in (places, builds))
+    over = sa.select(boot.id, boot.caller_id).where(*(~kept for kept in kept_by))
+    return [(row.id, row.caller_id) for row in tx.execute(over)]
