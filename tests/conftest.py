@@ -33,6 +33,15 @@ settings.register_profile("patient", deadline=None, suppress_health_check=[Healt
 settings.load_profile("patient")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option for the run on PostgreSQL that need not try each value twice."""
+    parser.addoption(
+        "--one-variant",
+        action="store_true",
+        help="Of a test of trees run the first variant alone, unless all variants are marked `each_variant`.",
+    )
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop() -> None:
     """Have what was imported and collected left alone by garbage collection: a sixth of the suite's time."""
@@ -64,6 +73,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = {
             item for item in items if item.get_closest_marker("sqlite") or item.get_closest_marker("once")
         }
+        if config.getoption("one_variant"):
+            left_out |= further_variants([item for item in items if item not in left_out])
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = [item for item in items if item not in left_out]
     else:
@@ -72,6 +83,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason=ELSEWHERE))
     workers = getattr(config, "workerinput", {}).get("workercount", 1)
     items[:] = slow_first(items, workers)
+
+
+def further_variants(items: Sequence[pytest.Item]) -> set[pytest.Item]:
+    """Return all but the first variant of each test of trees.
+
+    Their values differ, and the statements that they send do not, but for those marked `each_variant`.
+    """
+    seen: set[str] = set()
+    further: set[pytest.Item] = set()
+    for item in items:
+        name, bracket, _ = item.nodeid.partition("[")
+        if bracket and item.path.parent.name == "trees" and not item.get_closest_marker("each_variant"):
+            if name in seen:
+                further.add(item)
+            seen.add(name)
+    return further
 
 
 def slow_first(items: Sequence[pytest.Item], workers: int) -> list[pytest.Item]:

@@ -754,6 +754,7 @@ BROKEN = [
 ]
 
 
+@pytest.mark.each_variant
 @pytest.mark.parametrize(("statement", "kind"), BROKEN)
 def test_rows_of_a_move_that_contradict_each_other_are_found_and_repaired(
     tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent, statement: str, kind: str

@@ -53,6 +53,7 @@ def listed(node: Node, query: str, user: str = "member") -> list[str]:
     return [server["name"] for server in answer.json["servers"]]
 
 
+@pytest.mark.each_variant
 @pytest.mark.parametrize(
     ("query", "names"),
     [
@@ -136,6 +137,7 @@ def test_a_list_has_what_the_filters_ask_for_in_its_order(node: Node, query: str
     assert listed(node, query.format(user=web_2["user_id"], day=day, time=time)) == names
 
 
+@pytest.mark.each_variant
 @pytest.mark.parametrize(
     ("query", "names"),
     [
@@ -166,6 +168,7 @@ def test_what_changed_before_a_moment_is_found_by_its_uuid_too(node: Node) -> No
     assert listed(node, f"uuid={db['id']}") == ["db"]
 
 
+@pytest.mark.each_variant
 @pytest.mark.parametrize(
     "query",
     [

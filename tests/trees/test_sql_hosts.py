@@ -170,6 +170,7 @@ def wanting(vcpus: int, **extra: str) -> RequestSpec:
     )
 
 
+@pytest.mark.each_variant
 @pytest.mark.parametrize(
     ("vcpus", "extra", "found"),
     [

@@ -7,7 +7,7 @@ import threading
 import pytest
 from hypothesis import settings
 
-from tests.conftest import slow_first
+from tests.conftest import further_variants, slow_first
 
 pytest_plugins = ["pytester"]
 
@@ -85,6 +85,30 @@ def test_each_worker_begins_with_slow_modules(
     items, _ = pytester.inline_genitems("-p", "no:cacheprovider", "-p", "no:xdist")
 
     assert [item.name.removeprefix("test_") for item in slow_first(items, workers)] == order
+
+
+def test_one_variant_of_a_test_of_trees_is_enough_unless_each_is_marked(pytester: pytest.Pytester) -> None:
+    variants = "@pytest.mark.parametrize('n', [0, 1, 2])\n"
+    tests = f"""
+import pytest
+def test_single(): 0
+{variants}def test_alike(n): 0
+{variants}@pytest.mark.each_variant
+def test_each(n): 0
+class TestOne:
+    {variants}    def test_in_class(self, n): 0
+"""
+    for folder in ("trees", "zone"):
+        pytester.mkdir(folder).joinpath(f"test_of_{folder}.py").write_text(tests)
+    items, _ = pytester.inline_genitems("-p", "no:cacheprovider", "-p", "no:xdist")
+
+    further = further_variants(items)
+
+    assert [item.nodeid for item in items if item in further] == [
+        f"trees/test_of_trees.py::{name}[{n}]"
+        for name in ("test_alike", "TestOne::test_in_class")
+        for n in (1, 2)
+    ]
 
 
 def test_an_example_may_take_long_on_a_busy_machine() -> None:
