@@ -11,7 +11,7 @@ from tests.builders.boots import FLAVOR
 from tests.builders.played_agent import PlayedAgent
 from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
-from zonesched.api.links import iso_time
+from zonesched.api.links import iso_time, zoneless_time
 from zonesched.model.caller import Role
 from zonesched.services.catalog import users
 
@@ -46,6 +46,18 @@ def booted(tree: Tree, count: int = 1, user: str = "member") -> list[str]:
     return sorted(line["uuid"] for line in shown.json["reservation"]["instances"])
 
 
+def failed(tree: Tree) -> list[str]:
+    """A server in ERROR, for which no host has room."""
+    node = tree.nodes["leaf"]
+    node.client().post("/flavors", {"flavor": {"name": "huge", "vcpus": 10_000, "ram": 1, "disk": 1}})
+    body = {"server": {"name": "vm", "flavorRef": "huge", "num_instances": 1}}
+    made = node.client("member").post("/zones/boot", body)
+    tree.settle()
+    shown = node.client("member").get(f"/reservations/{made.json['reservation_id']}").json["reservation"]
+    assert shown["state"] == "ERROR"
+    return [line["uuid"] for line in shown["instances"]]
+
+
 def project_of(node: Node, user: str = "member") -> str:
     project: str = node.client(user).get("/identity/v3/projects").json["projects"][0]["id"]
     return project
@@ -78,6 +90,36 @@ class TestUsage:
         assert found["total_hours"] == pytest.approx(5, abs=0.01)
         assert found["total_vcpus_usage"] == pytest.approx(5 * small["vcpus"], abs=0.1)
         assert found["total_memory_mb_usage"] == pytest.approx(5 * small["ram"], rel=0.01)
+
+    def test_a_server_in_error_counts_until_it_failed_whatever_is_done_to_it_later(
+        self, tree: Tree, node: Node
+    ) -> None:
+        (server,) = failed(tree)
+        failed_at = tree.clock.now()
+
+        def shown() -> Any:
+            return node.client("member").get(f"/servers/{server}").json["server"]
+
+        def creation() -> Any:
+            path = f"/servers/{server}/os-instance-actions"
+            return node.client("member").get(path).json["instanceActions"][-1]
+
+        tree.clock.advance(2 * HOUR_S)
+        node.client("member").call("PUT", f"/servers/{server}", {"server": {"name": "broken"}})
+
+        assert self.usage(node)["total_hours"] == 0
+        assert shown()["fault"]["created"] == iso_time(failed_at)
+        assert shown()["updated"] == iso_time(tree.clock.now())
+        assert creation()["finish_time"] == zoneless_time(failed_at)
+
+        tree.clock.advance(2 * HOUR_S)
+        node.client("member").delete(f"/servers/{server}")
+
+        (line,) = self.usage(node)["server_usages"]
+        assert (line["hours"], line["state"], line["ended_at"]) == (0, "terminated", zoneless_time(failed_at))
+        assert creation()["finish_time"] == zoneless_time(failed_at)
+        after = f"start={iso_time(failed_at + HOUR_S)}"
+        assert self.usage(node, after) == {}
 
     def test_only_the_period_counts(self, tree: Tree, node: Node) -> None:
         booted(tree)

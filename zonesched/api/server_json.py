@@ -251,7 +251,7 @@ def _fault(view: ServerView) -> dict[str, Any]:
         "code": 500,
         "message": view.fault_message,
         "error_code": view.fault_code,
-        "created": iso_time(view.updated_at),
+        "created": iso_time(view.ended_at),
         "attempts": [_attempt(failed) for failed in view.failed_attempts],
         **({"details": view.fault_details} if view.fault_details else {}),
     }

@@ -70,8 +70,9 @@ class ServerView:
     that has the instance, for this zone's admin only. `failed_attempts`: failed placements of an instance in
     ERROR, oldest first. `launched_at`: when it was built, 0 before. `locked_reason`: None unless it is
     locked. `pinned_availability_zone`: the one that its owner asked for. `group_id`: its server group's. Both
-    are "" for none. `launch_index`: its place among those of its boot. `to_admin`: this zone's admin reads
-    it, and only then `host_status` and `fault_details` are not "".
+    are "" for none. `launch_index`: its place among those of its boot. `ended_at`: when one in ERROR or
+    DELETED ended. `to_admin`: this zone's admin reads it, and only then `host_status` and `fault_details` are
+    not "".
     """
 
     uuid: str
@@ -102,6 +103,7 @@ class ServerView:
     group_id: str = ""
     instance_name: str = ""
     launch_index: int = 0
+    ended_at: float = 0.0
     to_admin: bool = False
     host_status: str = ""
     fault_details: str = ""

@@ -57,39 +57,35 @@ _MEMBERS = Prepared(
     .where(*_IN_RESERVATION)
     .order_by(COLUMNS.position)
 )
+# One in ERROR that is deleted has ended before.
+_WHEN_ENDED = sa.case((is_in(COLUMNS.status, ENDED_STATUSES), COLUMNS.ended_at))
+_STATUS = {
+    "status": sa.bindparam("b_status"),
+    "updated_at": sa.bindparam("now"),
+    "ended_at": sa.func.coalesce(_WHEN_ENDED, sa.bindparam("now")),
+    "changed_seq": sa.bindparam("change"),
+}
 _SET_ATTEMPT = Prepared(
     sa.update(t.instances)
     .where(one_of(COLUMNS.uuid, "uuids"))
     .values(
         attempt=sa.bindparam("b_attempt"),
-        status=sa.bindparam("b_status"),
         # The reason of a failed build stays until a new placement: none may be found.
         reason=sa.case((is_in(COLUMNS.status, BUILDING_STATUSES), COLUMNS.reason), else_=""),
-        updated_at=sa.bindparam("now"),
-        changed_seq=sa.bindparam("change"),
+        **_STATUS,
     )
 )
 _SET_STATUS = (
     sa.update(t.instances)
     .where(one_of(COLUMNS.uuid, "uuids"))
-    .values(
-        status=sa.bindparam("b_status"),
-        reason=sa.bindparam("b_reason"),
-        updated_at=sa.bindparam("now"),
-        changed_seq=sa.bindparam("change"),
-    )
+    .values(reason=sa.bindparam("b_reason"), **_STATUS)
 )
 _SET_ANY_STATUS = Prepared(_SET_STATUS)
 _END_ATTEMPT = Prepared(
     sa.update(t.instances)
     .where(COLUMNS.uuid == sa.bindparam("b_uuid"), COLUMNS.attempt == sa.bindparam("b_attempt"))
     .where(is_in(COLUMNS.status, BUILDING_STATUSES))
-    .values(
-        status=sa.bindparam("b_status"),
-        reason=sa.bindparam("b_reason"),
-        updated_at=sa.bindparam("now"),
-        changed_seq=sa.bindparam("change"),
-    )
+    .values(reason=sa.bindparam("b_reason"), **_STATUS)
 )
 _TOUCH = Prepared(
     sa.update(t.instances)
@@ -109,6 +105,7 @@ class Instance:
     `reason`: the reason code of its end, or of its last failed build until it is placed again.
 
     `group_id` ("" without a group) comes from its request; `flavor_id` and `image_key` are its present ones.
+    `ended_at`: when one in ERROR or DELETED ended; without a meaning for others.
     """
 
     uuid: str
@@ -128,6 +125,7 @@ class Instance:
     created_at: float
     updated_at: float
     failed_builds: int = 0
+    ended_at: float = 0.0
 
 
 def of_request(
@@ -162,6 +160,7 @@ def of_request(
         attempt=attempt,
         created_at=now,
         updated_at=now,
+        ended_at=now,
     )
 
 
@@ -332,9 +331,7 @@ def end_attempts(
 
 def begin_unshelve(tx: Connection, change: int, uuids: Sequence[str], now: float) -> None:
     """Let offloaded instances be placed again."""
-    building = {"status": InstanceStatus.BUILD.value, "reason": "", "updated_at": now, "changed_seq": change}
-    is_resting = COLUMNS.status == InstanceStatus.OFFLOADED.value
-    tx.execute(sa.update(t.instances).where(COLUMNS.uuid.in_(uuids), is_resting).values(**building))
+    set_status(tx, change, uuids, InstanceStatus.BUILD, now, only_from=[InstanceStatus.OFFLOADED])
 
 
 def forget_failed_builds(tx: Connection, uuids: Sequence[str]) -> None:
@@ -374,6 +371,7 @@ def _to_row(i: Instance) -> dict[str, Any]:
         "failed_builds": i.failed_builds,
         "created_at": i.created_at,
         "updated_at": i.updated_at,
+        "ended_at": i.ended_at,
     }
 
 
@@ -397,4 +395,5 @@ def from_row(row: Any) -> Instance:
         created_at=row.created_at,
         updated_at=row.updated_at,
         failed_builds=row.failed_builds,
+        ended_at=row.ended_at,
     )

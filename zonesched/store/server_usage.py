@@ -45,7 +45,7 @@ def page(tx: Connection, wanted: UsagePage) -> list[Instance]:
     conditions = [
         *own,
         _instance.created_at < wanted.end,
-        sa.or_(_instance.status.not_in(ENDED), _instance.updated_at > wanted.start),
+        sa.or_(_instance.status.not_in(ENDED), _instance.ended_at > wanted.start),
     ]
     if wanted.marker:
         conditions.append(_after(tx, own, wanted.marker))

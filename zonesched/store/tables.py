@@ -304,6 +304,8 @@ instances = Table(
     Column("failed_builds", Integer, nullable=False, server_default="0"),
     Column("created_at", Float, nullable=False),
     Column("updated_at", Float, nullable=False),
+    # When one in ERROR or DELETED ended.
+    Column("ended_at", Float, nullable=False, server_default="0"),
     Column("changed_seq", BigInteger, nullable=False),
     # The status is rewritten with the number anyway: a parent's living instances are counted from here.
     Index("ix_instances_changes", "caller_id", "changed_seq", "status"),

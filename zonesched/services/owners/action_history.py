@@ -65,8 +65,10 @@ def _creation(instance: Instance, request_id: str, state: StoredState | None) ->
         finished_at, result = state.built_at, Result.DONE
     elif instance.status in BUILDING_STATUSES:
         finished_at, result = 0.0, None
+    elif ended:
+        finished_at, result = instance.ended_at, Result.ERROR
     else:
-        finished_at, result = instance.updated_at, Result.ERROR if ended else Result.DONE
+        finished_at, result = instance.updated_at, Result.DONE
     return ActionView(
         uuid=instance.uuid,
         action="create",

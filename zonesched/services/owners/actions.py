@@ -165,6 +165,7 @@ def record_delete(
     """Record that a user has deleted an instance, and how its build ended before."""
     stored = instance_states.read(tx, [instance.uuid]).get(instance.uuid)
     was_built = stored is not None or instance.status is InstanceStatus.ACTIVE
+    ended_at = instance.ended_at if instance.status is InstanceStatus.ERROR else now
     count = instance_actions.counts(tx, [instance.uuid]).get(instance.uuid, Count())
     created = InstanceAction(
         uuid=instance.uuid,
@@ -175,7 +176,7 @@ def record_delete(
         project_id=instance.project_id,
         generation=0,
         started_at=instance.created_at,
-        finished_at=stored.built_at if stored is not None else instance.updated_at if was_built else now,
+        finished_at=stored.built_at if stored is not None else instance.updated_at if was_built else ended_at,
         result=Result.DONE if was_built else Result.ERROR,
         reason="" if was_built else instance.reason or "server_deleted",
     )

@@ -81,7 +81,7 @@ def read(zone: Zone, query: UsageQuery) -> tuple[list[InstanceUsage], str]:
 
 def _usage(row: Instance, power: Power, flavor: Flavor, query: UsageQuery, now: float) -> InstanceUsage:
     has_ended = row.status in (InstanceStatus.DELETED, InstanceStatus.ERROR)
-    ended_at = row.updated_at if has_ended else 0.0
+    ended_at = row.ended_at if has_ended else 0.0
     until = min(query.end, ended_at or now)
     return InstanceUsage(
         uuid=row.uuid,

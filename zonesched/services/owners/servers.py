@@ -329,6 +329,7 @@ def _view(zone: Zone, caller: Caller, found: _Found, *, stale: bool) -> ServerVi
         pinned_availability_zone=spec.availability_zone,
         group_id=instance.group_id,
         launch_index=instance.position,
+        ended_at=instance.ended_at,
         to_admin=is_admin,
         host_status=_host_status(zone, found.agents[host.service_id], host) if host and is_admin else "",
         fault_details=faults.details(instance.reason, found.reservation.why) if is_error and is_admin else "",
