@@ -28,7 +28,7 @@ from zonesched.model.group_place import ANYWHERE, GroupPlace
 from zonesched.model.local_hosts import FoundHosts
 from zonesched.model.offer_page import WHOLE, Page
 from zonesched.model.request_context import RequestContext
-from zonesched.model.request_spec import RequestSpec
+from zonesched.model.request_spec import Group, GroupPolicy, RequestSpec, ServerGroup
 from zonesched.model.request_wire import content_digest
 from zonesched.model.work_deadline import OutOfTime, WorkDeadline, always
 from zonesched.scheduler.offer import Offer, OfferRequest
@@ -279,16 +279,29 @@ def context_of(zone: Zone, spec: RequestSpec, caller_id: str) -> RequestContext:
 
     def read(tx: Transaction) -> RequestContext:
         owned = (caller_id, spec.project_id)
+        place = group_policy.place_of(tx, caller_id, spec.group)
         return replace(
             new,
-            group=group_key(caller_id, spec.group_id) if spec.group_id else "",
+            group=_group_of(caller_id, spec.group, place),
             same_hosts=host_instances.hosts_of(tx, *owned, spec.same_host),
             different_hosts=host_instances.hosts_of(tx, *owned, spec.different_host),
             tried_hosts=placements.failed_hosts(tx, caller_id, spec.request_id, zone.clock.now()),
-            group_place=group_policy.place_of(tx, caller_id, spec.group),
+            group_place=place,
         )
 
     return zone.store.read(read)
+
+
+def _group_of(caller_id: str, group: Group, place: GroupPlace) -> str:
+    """Return the key of the group whose members on hosts count; "" for none."""
+    match group:
+        case ServerGroup(policy=GroupPolicy.AFFINITY) if place == ANYWHERE:
+            # The claims that it may still have wait to be released, maybe on a host that is down.
+            return ""
+        case ServerGroup(group_id):
+            return group_key(caller_id, group_id)
+        case _:
+            return ""
 
 
 def context_of_new(tie_secret: TieSecret, spec: RequestSpec, caller_id: str) -> RequestContext:
