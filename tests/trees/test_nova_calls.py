@@ -35,10 +35,10 @@ def node(tree: Tree) -> Node:
     return tree.nodes["leaf"]
 
 
-def booted(tree: Tree, count: int = 1, user: str = "member") -> list[str]:
+def booted(tree: Tree, count: int = 1, user: str = "member", flavor: str = "small") -> list[str]:
     """Servers that run; their ids, sorted."""
     node = tree.nodes["leaf"]
-    body = {"server": {"name": "vm", "flavorRef": "small", "num_instances": count}}
+    body = {"server": {"name": "vm", "flavorRef": flavor, "num_instances": count}}
     made = node.client(user).post("/zones/boot", body)
     tree.settle()
     PlayedAgent(node).converge()
@@ -247,6 +247,20 @@ class TestQuotas:
             "server_groups": 1,
         }
         assert quotas["cores"]["limit"] == -1
+
+    def test_servers_count_with_the_sizes_that_they_have_where_a_flavor_was_made_anew(
+        self, tree: Tree, node: Node
+    ) -> None:
+        admin = node.client()
+        for vcpus, count in ((1, 2), (3, 1)):
+            flavor = {"id": "f1", "name": "f1", "vcpus": vcpus, "ram": 64 * vcpus, "disk": 1}
+            admin.delete("/flavors/f1")
+            assert admin.post("/flavors", {"flavor": flavor}).status == 200
+            booted(tree, count, flavor="f1")
+
+        absolute = node.client("member").get("/limits").json["limits"]["absolute"]
+
+        assert (absolute["totalCoresUsed"], absolute["totalRAMUsed"]) == (2 * 1 + 3, 64 * 5)
 
     def test_limits_have_novas_names_too(self, tree: Tree, node: Node) -> None:
         booted(tree, 2)

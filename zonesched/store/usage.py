@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.instance_flavor import InstanceFlavor
 from zonesched.model.placement import COUNTED_STATUSES, UNCONFIRMED, WANTED
+from zonesched.model.request_spec import Flavor
+from zonesched.model.request_wire import flavor_from_wire
 from zonesched.store import instance_states
 from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, is_in
@@ -45,20 +47,22 @@ def instances(tx: Connection, caller_id: str, project_id: str | None = None) -> 
 
 @dataclass(frozen=True)
 class OfFlavor:
-    """Number of a project's instances of one flavor; `AS_BOOTED`: the one of this reservation's request."""
+    """Number of a project's instances of one flavor."""
 
     count: int
-    reservation_id: str
-    flavor: InstanceFlavor
+    flavor: Flavor
 
 
 def by_flavor(tx: Connection, caller_id: str, project_id: str) -> list[OfFlavor]:
-    """Count the instances of a project as `instances` does, by flavor."""
-    statement = (
+    """Count the instances of a project as `instances` does, by the flavors that they have.
+
+    Those of one id differ where a flavor was removed and made anew.
+    """
+    by_boot = (
         sa.select(
-            sa.func.count().label("number"),
-            sa.func.min(_instance.reservation_id).label("reservation"),
+            _instance.reservation_id,
             instance_states.PRESENT_FLAVOR.label("present_flavor"),
+            sa.func.count().label("number"),
         )
         .select_from(t.instances)
         .outerjoin(t.instance_states, t.instance_states.c.uuid == _instance.uuid)
@@ -67,12 +71,28 @@ def by_flavor(tx: Connection, caller_id: str, project_id: str) -> list[OfFlavor]
             _instance.project_id == project_id,
             is_in(_instance.status, COUNTED_STATUSES),
         )
-        .group_by(_instance.flavor_id, sa.text("present_flavor"))
+        .group_by(_instance.reservation_id, sa.text("present_flavor"))
+    ).subquery()
+    flavor = sa.func.coalesce(sa.func.nullif(by_boot.c.present_flavor, ""), _booted_flavor(tx))
+    statement = (
+        sa.select(flavor.label("flavor_text"), sa.func.sum(by_boot.c.number).label("number"))
+        .join(
+            t.reservations,
+            (_reservation.id == by_boot.c.reservation_id) & (_reservation.caller_id == caller_id),
+        )
+        .group_by(sa.text("flavor_text"))
     )
     return [
-        OfFlavor(int(row.number), row.reservation, instance_states.flavor_from_text(row.present_flavor))
+        OfFlavor(int(row.number), flavor_from_wire(orjson.loads(row.flavor_text)))
         for row in tx.execute(statement)
     ]
+
+
+def _booted_flavor(tx: Connection) -> sa.ColumnElement[str]:
+    """Return the text of the flavor of a boot's request."""
+    if tx.dialect.name == "postgresql":
+        return sa.func.json_extract_path_text(sa.cast(_reservation.spec, sa.JSON), "flavor")
+    return sa.func.json_extract(_reservation.spec, "$.flavor")
 
 
 def server_groups(tx: Connection, project_id: str) -> int:

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from zonesched.model.caller import Caller, Role
-from zonesched.model.instance_flavor import flavor_of
 from zonesched.services.catalog import users
 from zonesched.services.state.quotas import Limit, Quotas
 from zonesched.store import quota_overrides as rows
-from zonesched.store import reservations, usage
+from zonesched.store import usage
 from zonesched.store.store import Store, Transaction
 from zonesched.store.users import User, read_all
 
@@ -73,13 +72,10 @@ def use_of_project(store: Store, zone_uuid: str, project_id: str) -> ProjectUse:
 
     def fn(tx: Transaction) -> ProjectUse:
         found = usage.by_flavor(tx, zone_uuid, project_id)
-        boots = reservations.read_ids(tx, [one.reservation_id for one in found])
-        flavors = {id: boot.spec.flavor for (caller_id, id), boot in boots.items() if caller_id == zone_uuid}
-        sizes = [(one.count, flavor_of(one.flavor, flavors[one.reservation_id])) for one in found]
         return ProjectUse(
-            instances=sum(count for count, _ in sizes),
-            vcpus=sum(count * flavor.vcpus for count, flavor in sizes),
-            ram_mb=sum(count * flavor.ram_mb for count, flavor in sizes),
+            instances=sum(one.count for one in found),
+            vcpus=sum(one.count * one.flavor.vcpus for one in found),
+            ram_mb=sum(one.count * one.flavor.ram_mb for one in found),
             server_groups=usage.server_groups(tx, project_id),
         )
 
