@@ -23,6 +23,7 @@ from zonesched import conf
 from zonesched.api.errors import _KIND_OF_STATUS
 from zonesched.api.openapi import document
 from zonesched.api.route import Route
+from zonesched.api.schemas.unsupported_actions import UnsupportedActions
 from zonesched.api.urls import URLS
 from zonesched.api.validation import _CODES
 from zonesched.cli.main import zonesched
@@ -30,6 +31,7 @@ from zonesched.cli.waiting import WORDS
 from zonesched.compute.main import main as zonesched_compute
 from zonesched.errors import Kind
 from zonesched.model.caller import Role
+from zonesched.model.desired_state import Status
 from zonesched.model.pending_step import NextStep
 from zonesched.model.placement import BuildState, InstanceStatus, PlacementState
 from zonesched.services.boot.boot_progress import Step
@@ -293,6 +295,15 @@ def _per_instance(fixed: int, each: int) -> str:
 def test_every_state_on_the_wire_is_described(states: type[BuildState] | type[InstanceStatus]) -> None:
     words = set(re.findall(r"\w+", text("wire.md")))
     assert {state.value for state in states} <= words
+
+
+def test_every_status_of_a_server_and_every_refused_action_has_a_row() -> None:
+    statuses = text("wire.md").partition("| status | means |\n|---|---|\n")[2].partition("\n\n")[0]
+    assert sorted(re.findall(r"[A-Z_]+(?=[^|]* \| )", statuses)) == sorted(Status.__members__)
+    refused = text("wire.md").partition("| refused action | value |\n|---|---|\n")[2].partition("\n\n")[0]
+    named = [name for row in refused.splitlines() for name in re.findall(r"`([^`]+)`", row.split(" | ")[0])]
+    fields = UnsupportedActions.model_fields
+    assert sorted(named) == sorted(field.alias or name for name, field in fields.items())
 
 
 def test_every_step_that_a_boot_waits_for_is_described_in_order() -> None:
