@@ -164,6 +164,8 @@ def test_pages_of_actions(node: Node) -> None:
         ("disk_format=qcow2", ""),
         ("disk_format=in:qcow2,raw&container_format=bare", "abc"),
         ("size_max=5", "abc"),
+        ("size_max=20000000000", "abc"),
+        ("size_min=-1", "abc"),
         ("size_min=1", ""),
         ("min_disk=1", "b"),
         ("min_ram=64", "c"),

@@ -179,6 +179,16 @@ class TestLists:
     def test_nonsense_in_a_known_one_is_refused(self, node: Node, query: str) -> None:
         assert node.client("ann").get(f"/servers?{query}").status == 400
 
+    @pytest.mark.parametrize(
+        ("limit", "said"), [("-1", "greater than or equal to 0"), ("5000000000000", "less than or equal to")]
+    )
+    def test_a_number_out_of_range_is_not_said_to_be_no_number(
+        self, node: Node, limit: str, said: str
+    ) -> None:
+        refused = node.client("ann").get(f"/servers?limit={limit}").json["badRequest"]
+        assert (refused["error_code"], refused["field"]) == ("out_of_range", "limit")
+        assert said in refused["message"]
+
 
 class TestLocalDisk:
     """OpenStack's clients name the local disk of the image that a server boots from."""

@@ -164,6 +164,10 @@ def _digits(text: object) -> object:
     return int(text) if is_number and isinstance(text, str) else text
 
 
+def _whole(text: object) -> object:
+    return int(text) if isinstance(text, str) and re.fullmatch("-?[0-9]{1,18}", text) else text
+
+
 _TRUTH: Mapping[str, bool] = {
     **dict.fromkeys(("", "1", "true", "yes", "on"), True),
     **dict.fromkeys(("0", "false", "no", "off"), False),
@@ -230,8 +234,8 @@ SpelledSpecs = Annotated[dict[Name, SpecValue], Field(max_length=MAX_ITEMS), Aft
 FreeJson = Annotated[dict[str, Any], AfterValidator(_free_json)]
 """Any JSON object of at most 64 KiB."""
 
-QueryInt = Annotated[int, BeforeValidator(_digits, json_schema_input_type=int)]
-"""An integer of a query string: ASCII digits."""
+QueryInt = Annotated[int, BeforeValidator(_whole, json_schema_input_type=int)]
+"""An integer of a query string: ASCII digits, with a sign or not."""
 LONGEST_PAGE = 1000
 PageLimit = Annotated[
     QueryInt, Field(ge=0, le=MAX_INT), AfterValidator(lambda asked: min(asked, LONGEST_PAGE))
