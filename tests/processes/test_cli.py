@@ -1034,7 +1034,9 @@ class TestOffline:
         (tmp_path / "z.conf").write_text(f"[DEFAULT]\nbuild_plan_encryption_key = {key}\nzone_name = eu\n")
         assert run(["config", "check", "--config-file", str(tmp_path / "z.conf"), "--json"], Session()) == 0
         out = capsys.readouterr().out
-        assert json.loads(out)["options"]["zone_name"] == "eu"
+        options = json.loads(out)["options"]
+        assert (options["zone_name"], options["build_plan_encryption_key"]) == ("eu", "***")
+        assert (options["secret_encryption_key"], options["servicegroup_driver"]) == ([], "db")
         assert key not in out
 
     @pytest.mark.parametrize("as_json", [["--json"], []])

@@ -49,7 +49,7 @@ def check(session: Session, files: tuple[str, ...]) -> None:
 
 
 def _shown(option: Any, value: object) -> object:
-    if option.secret:
+    if option.secret and value != option.default:
         return "***"
     return masked(value) if isinstance(value, str) else value
 
