@@ -245,6 +245,19 @@ def test_another_option_shows_the_difference(
     assert "RamFilter" in out
 
 
+def test_another_funnel_to_the_same_places_is_not_called_another_choice(
+    tree: Tree, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorded(tree, tmp_path / "record", 1)
+
+    code, out, _ = replayed(capsys, str(tmp_path / "record"), "-o", "enabled_filters=ComputeFilter")
+
+    assert code == 0
+    assert out.startswith("the same places")
+    assert "pick" not in out
+    assert "RamFilter" in out
+
+
 def test_an_option_that_may_be_set_several_times_takes_a_list(
     tree: Tree, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -74,8 +74,13 @@ def _print(session: Session, then: Chosen, now: Chosen) -> None:
     pairs = list(enumerate(zip_longest(then.picks, now.picks), 1))
     others = [(number, *_cells(b), *_cells(a)) for number, (b, a) in pairs if b != a]
     moved = sum(b is None or a is None or b.place != a.place for _, (b, a) in pairs)
-    click.echo(f"another choice: {moved} of {len(pairs)} picks go elsewhere")
-    print_table(session.screen, plain("pick", "recorded", "weight", "replayed", "weight"), others)
+    click.echo(
+        f"another choice: {moved} of {len(pairs)} picks go elsewhere"
+        if moved
+        else "the same places, with other weights or by other filters"
+    )
+    if others:
+        print_table(session.screen, plain("pick", "recorded", "weight", "replayed", "weight"), others)
     if then.own != now.own:
         print_table(session.screen, plain("filter", "code", "recorded", "replayed"), _funnels(then, now))
 
