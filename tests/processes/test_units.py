@@ -52,6 +52,12 @@ class TestUnit:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_agents_of_two_machines_have_two_names() -> None:
+    (command,) = hardened.settings(AGENT)["ExecStart"]
+    words = command.replace("\\", " ").split()
+    assert {"%i", "%H"} <= set(words[words.index("--service") + 1].split("-"))
+
+
 @contextmanager
 def restricted(unit: Path, folder: Path, module: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """A module of the package under the restrictions of a unit; it may write into `folder` alone."""

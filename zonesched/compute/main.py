@@ -72,7 +72,12 @@ log = logging.getLogger(__name__)
     type=FILE,
     help="CSV or JSON file of the hosts. The driver `libvirt` describes its own host where it is left out.",
 )
-@click.option("--service", default="compute", show_default=True, help="Name of this agent in the zone.")
+@click.option(
+    "--service",
+    default="compute",
+    show_default=True,
+    help="Name of this agent in the zone; two agents of one name would both build each instance.",
+)
 @click.option("--connection-type", default="fake", show_default=True, help="The driver.")
 @click.option("--heartbeat-seconds", type=SECONDS, default=10.0, show_default=True)
 @click.option("--poll-seconds", type=SECONDS, default=2.0, show_default=True, help="Interval between polls.")

@@ -121,7 +121,7 @@ def own(tx: Connection, name: str, user_id: str) -> Service:
     found = replace(Service(*row), forced_down=bool(row.forced_down))
     if found.user_id != user_id:
         raise Forbidden(
-            f"Service {name} belongs to another user.",
+            f"The service {name} belongs to another user: give an agent a name of its own (--service).",
             code="service_belongs_to_another_user",
             field="service",
         )
