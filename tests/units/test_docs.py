@@ -327,6 +327,14 @@ def test_every_state_and_step_of_a_boot_is_in_the_flow() -> None:
     assert {step.name for step in Step} <= words
 
 
+def test_every_background_loop_is_in_the_flow() -> None:
+    started = re.findall(r"\b(?:loop|acting)\(f?\"([\w-]+)", SOURCES[PACKAGE / "services" / "background.py"])
+    listed = [cells[0] for cells in rows(section(DOCS / "flow.md", "## In the background"))]
+    assert sorted(name for cell in listed for name in cell.split(", ")) == sorted(
+        "boot-0 ..." if name == "boot-" else name for name in started
+    )
+
+
 def kinds_of_inconsistencies() -> set[str]:
     """The first argument of each Inconsistency(...) and _inconsistency(...) in the code."""
     found: set[str] = set()
