@@ -125,6 +125,40 @@ class TestRabbitMq:
             # One queue keeps the order: whoever heard the last has heard all before it.
             assert all_heard([agent], 2) == [[Kind.WORK, Kind.WORK]]
 
+    def test_a_listener_hears_again_once_what_it_listens_to_was_deleted(
+        self, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(amqp, "DECLARED_EACH", 2)
+        with (
+            closing(open_broker(url(server.port), "nova", for_process("nova", "a:1"))) as zone,
+            kombu.Connection(url(server.port)) as admin,
+        ):
+            zone.receive(1)
+            for exchange in ("nova", "nova.scheduler_fanout"):
+                admin.default_channel.exchange_delete(exchange)
+
+            def hears() -> bool:
+                publishes(zone, HOSTS)
+                return Kind.HOSTS in zone.receive(0.1)
+
+            eventually("it hears", hears)
+
+    def test_a_listener_whose_broker_has_gone_without_a_word_finds_out(
+        self, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(amqp, "IO_TIMEOUT_S", 0.5)
+        monkeypatch.setattr(amqp, "DECLARED_EACH", 2)
+        with closing(open_broker(url(server.port), "nova", for_agent("nova", "agent.1"))) as broker:
+            broker.receive(1)
+            server.hang()
+            try:
+                with pytest.raises(BrokerUnavailable):
+                    for _ in range(2):
+                        broker.receive(0.1)
+            finally:
+                server.go_on()
+            eventually("it publishes again", lambda: publishes(broker), timeout_s=20)
+
     def test_one_that_hangs_and_fills_up_is_away_and_comes_back(
         self, server: Server, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -198,9 +232,9 @@ def all_heard(brokers: Sequence[Broker], count: int) -> list[list[Kind]]:
     return heard
 
 
-def publishes(broker: Broker) -> bool:
+def publishes(broker: Broker, message: Notification = WORK) -> bool:
     try:
-        broker.publish([WORK])
+        broker.publish([message])
     except BrokerUnavailable:
         return False
     return True

@@ -24,6 +24,9 @@ MESSAGE_TTL_S = 60.0
 MAX_MESSAGES = 1000
 UNUSED_QUEUE_S = 3600.0
 
+DECLARED_EACH = 60
+"""Receives, of a second each where nothing comes, between two declarations of what a listener listens to."""
+
 
 class AmqpBroker:
     """One process at the broker of its zone; it connects when it is first used."""
@@ -39,6 +42,7 @@ class AmqpBroker:
         self._unconfirmed = _Unconfirmed()
         self._listening: kombu.Consumer | None = None
         self._received: list[Kind] = []
+        self._receives = 0
 
     def publish(self, messages: Sequence[Message]) -> None:
         try:
@@ -72,6 +76,10 @@ class AmqpBroker:
                 self._listening = self._connect_listening()
             else:
                 self._drain(self._listening.connection, timeout_s)
+                self._receives += 1
+                if self._receives % DECLARED_EACH == 0:
+                    # A deleted exchange tells no listener, and a connection may be cut without a word.
+                    self._listening.declare()
         except Exception as error:
             _close(self._listening)
             self._listening = None
