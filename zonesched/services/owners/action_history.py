@@ -5,7 +5,9 @@ No zone below is named, and hosts of this zone to its admin alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from uuid import UUID, uuid5
 
 from zonesched.errors import NotFound
 from zonesched.model.caller import Caller, Role
@@ -40,12 +42,14 @@ def list_actions(zone: Zone, caller: Caller, uuid: str) -> list[ActionView]:
         if caller.role is Role.ADMIN:
             details = {(m.action, m.generation): _details(m) for m in moves.of_instance(tx, uuid)}
         views = [replace(_view(action), details=details.get(_key(action), "")) for action in stored]
-        if stored and stored[-1].number == 0:
-            return views
+        numbers = [action.number for action in stored]
+        if 0 in numbers:
+            return _told_apart(views, numbers)
         key = instance.caller_id, instance.reservation_id
         spec = reservations.read_ids(tx, [instance.reservation_id])[key].spec
         state = instance_states.read(tx, [uuid]).get(uuid)
-        return [*views, _creation(instance, spec.traced_by or spec.request_id, state)]
+        views.append(_creation(instance, spec.traced_by or spec.request_id, state))
+        return _told_apart(views, [*numbers, 0])
 
     return zone.store.read(fn)
 
@@ -56,6 +60,22 @@ def show_action(zone: Zone, caller: Caller, uuid: str, request_id: str) -> Actio
         if action.request_id == request_id:
             return action
     raise NotFound("There is no such action.", code="action_not_found", field="request_id")
+
+
+def _told_apart(views: Sequence[ActionView], numbers: Sequence[int]) -> list[ActionView]:
+    """Give an id to each action without one, and to all but the newest of those that share one.
+
+    No request has asked for what a zone does by itself, and a caller may send several with one id. Clients
+    page through a list by these ids, and ask for one action by them.
+    """
+    found: list[ActionView] = []
+    known = {""}
+    for view, number in zip(views, numbers, strict=True):
+        if view.request_id in known:
+            view = replace(view, request_id=f"req-{uuid5(UUID(view.uuid), str(number))}")
+        known.add(view.request_id)
+        found.append(view)
+    return found
 
 
 def _creation(instance: Instance, request_id: str, state: StoredState | None) -> ActionView:
