@@ -530,6 +530,28 @@ def test_a_parent_is_told_so_many_entries_in_a_minute(tmp_path: Path) -> None:
     assert placed(tree) == {"leaf": 3, "spare": 3}
 
 
+def test_entries_of_selects_at_the_same_time_are_all_made_up_for(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, parent_entries_per_minute=10)
+    quotas = tree.nodes["leaf"].zone.quotas
+
+    def is_admitted() -> bool:
+        try:
+            quotas.admit_select("parent")
+        except OverLimit as error:
+            assert error.code == "parent_entries_per_minute"
+            return False
+        return True
+
+    at_once = [is_admitted() for _ in range(3)]
+    for _ in range(3):
+        quotas.note_entries("parent", 10)
+    tree.clock.advance(119)
+    too_early = is_admitted()
+    tree.clock.advance(7)
+
+    assert (at_once, too_early, is_admitted()) == ([True] * 3, False, True)
+
+
 @pytest.mark.parametrize("told", ["", "soon", "0", "-1", "9" * 30])
 def test_a_refusal_without_a_time_is_a_failure(tmp_path: Path, told: str) -> None:
     tree = a_tree(tmp_path)

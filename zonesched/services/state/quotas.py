@@ -143,11 +143,11 @@ class Quotas:
             if wait_s := rate.take(parent_id, limit, 0):
                 raise OverLimit(f"{code} is {limit} here.", wait_s, code=code)
         for code, rate in selects:
-            rate.take(parent_id, self._limit(parent_id, code))
+            rate.charge(parent_id, self._limit(parent_id, code))
 
     def note_entries(self, parent_id: str, entries: int) -> None:
         """Note the number of entries in an answer to a parent."""
-        self._entries.take(parent_id, self._limit(parent_id, "parent_entries_per_minute"), entries)
+        self._entries.charge(parent_id, self._limit(parent_id, "parent_entries_per_minute"), entries)
 
     def admit_holds(self, tx: Transaction, parent_id: str, holds: int, new_instances: int) -> None:
         """Admit a parent's new holds. Raises OverLimit.
@@ -166,7 +166,7 @@ class Quotas:
         if not self.admits_instances(tx, parent_id, new_instances):
             limit = self._limit(parent_id, "parent_instances")
             raise OverLimit(f"parent_instances is {limit} here.", FULL_RETRY_S, code="parent_instances")
-        self._holds.take(parent_id, rate, holds)
+        self._holds.charge(parent_id, rate, holds)
 
     def admits_instances(self, tx: Transaction, parent_id: str, more: int) -> bool:
         """Tell whether a parent may have so many more instances; exact, by whatever process they come."""

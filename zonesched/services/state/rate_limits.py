@@ -40,11 +40,13 @@ class RateLimiter:
             taken = self._taken(key, most)
             if taken >= most:
                 return max(1, math.ceil((1 + taken - most) * self._period_s / most))
-            self._known.pop(key, None)
-            self._known[key] = (taken + amount, self._clock.monotonic())
-            if len(self._known) > MAX_KEYS:
-                del self._known[next(iter(self._known))]
+            self._note(key, taken + amount)
             return 0
+
+    def charge(self, key: str, most: int, amount: int = 1) -> None:
+        """Take `amount` tokens for what was admitted already, also where others have emptied the bucket."""
+        with self._lock:
+            self._note(key, self._taken(key, most) + amount)
 
     def give_back(self, key: str, most: int, amount: int) -> None:
         """Return tokens to the bucket, up to those that are taken now."""
@@ -56,6 +58,12 @@ class RateLimiter:
         """Return the tokens of the bucket that are taken now."""
         with self._lock:
             return math.ceil(self._taken(key, most))
+
+    def _note(self, key: str, taken: float) -> None:
+        self._known.pop(key, None)
+        self._known[key] = (taken, self._clock.monotonic())
+        if len(self._known) > MAX_KEYS:
+            del self._known[next(iter(self._known))]
 
     def _taken(self, key: str, most: int) -> float:
         now = self._clock.monotonic()
