@@ -11,7 +11,9 @@ from tests.builders.boots import FLAVOR
 from tests.builders.played_agent import PlayedAgent
 from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
+from zonesched.api import server_usage
 from zonesched.api.links import iso_time, zoneless_time
+from zonesched.api.schemas.fields import LONGEST_PAGE
 from zonesched.model.caller import Role
 from zonesched.services.catalog import users
 
@@ -167,6 +169,24 @@ class TestUsage:
         assert len(pages) in (2, 3)
         assert "tenant_usages_links" not in at(node, 39, "/os-simple-tenant-usage?limit=2")
         assert node.client().get(f"/os-simple-tenant-usage?marker={NOBODY}").status == 400
+
+    def test_a_client_that_knows_no_pages_gets_all(
+        self, tree: Tree, node: Node, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        count = LONGEST_PAGE + 1
+        body = {"server": {"name": "vm", "flavorRef": "small", "num_instances": count}}
+        assert node.client("member").post("/zones/boot", body).status == 202
+        tree.clock.advance(HOUR_S)
+
+        path = f"/os-simple-tenant-usage/{project_of(node)}"
+        of_one, new = (at(node, minor, path)["tenant_usage"] for minor in (39, 40))
+        (of_all,) = at(node, 39, "/os-simple-tenant-usage")["tenant_usages"]
+
+        assert of_one["total_hours"] == of_all["total_hours"] == pytest.approx(count)
+        assert [len(found["server_usages"]) for found in (of_one, new)] == [count, LONGEST_PAGE]
+
+        monkeypatch.setattr(server_usage, "MOST_AT_ONCE", LONGEST_PAGE)
+        assert at(node, 39, path)["badRequest"]["error_code"] == "too_many_servers"
 
     def test_a_marker_of_another_project_is_as_unknown_as_any(self, tree: Tree, node: Node) -> None:
         (foreign,), (own,) = booted(tree), booted(tree, 1, "stranger")

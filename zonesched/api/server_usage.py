@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -10,7 +11,7 @@ from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
 from zonesched.api.links import zoneless_time
 from zonesched.api.server_json import VM_STATE_OF_POWER
-from zonesched.errors import NotFound
+from zonesched.errors import BadRequest, NotFound
 from zonesched.model.caller import Role
 from zonesched.model.placement import InstanceStatus
 from zonesched.services.owners import server_usage
@@ -18,6 +19,9 @@ from zonesched.services.owners.server_usage import InstanceUsage, UsageQuery
 
 PAGED = 40
 """Microversion: with pages."""
+
+MOST_AT_ONCE = 20_000
+"""Instances in an answer to a client that knows no pages."""
 
 PERIOD_S = 28 * 86_400
 DAY_S = 86_400
@@ -34,7 +38,7 @@ _STATE = {
 def list_all(call: Call) -> Answer:
     """List the usage of all projects, for an admin."""
     query = _query(call, "")
-    found, marker = server_usage.read(call.zone, query)
+    found, marker = _read(call, query)
     usages = [
         _json(query, project, list(some), with_servers=call.query.detailed)
         for project, some in groupby(found, lambda usage: usage.project_id)
@@ -49,7 +53,7 @@ def show(call: Call) -> Answer:
         # As for whatever else is another project's: a caller does not learn whether it exists.
         raise NotFound("The caller has no such project.", code="project_not_found", field="id")
     query = _query(call, project)
-    found, marker = server_usage.read(call.zone, query)
+    found, marker = _read(call, query)
     usage = _json(query, project, found, with_servers=True) if found else {}
     return ok({"tenant_usage": usage, **_next_page(call, "tenant_usage_links", marker)})
 
@@ -58,6 +62,23 @@ def _query(call: Call, project: str) -> UsageQuery:
     asked, now = call.query, call.zone.clock.now()
     end = asked.end_s() or now + DAY_S
     return UsageQuery(project, asked.start_s() or end - PERIOD_S, end, asked.marker, asked.limit)
+
+
+def _read(call: Call, query: UsageQuery) -> tuple[list[InstanceUsage], str]:
+    """Read a page, or all pages for a client that knows none, and the marker of the next one.
+
+    Raises BadRequest where these are too many: a part would be taken for the whole usage.
+    """
+    found, marker = server_usage.read(call.zone, query)
+    if call.version.has(PAGED) or call.query.model_fields_set & {"limit", "marker"}:
+        return found, marker
+    while marker:
+        if len(found) >= MOST_AT_ONCE:
+            message = f"More than {MOST_AT_ONCE} servers: ask for pages, with the microversion 2.{PAGED}."
+            raise BadRequest(message, code="too_many_servers", field="limit")
+        more, marker = server_usage.read(call.zone, replace(query, marker=marker))
+        found += more
+    return found, ""
 
 
 def _next_page(call: Call, name: str, marker: str) -> dict[str, Any]:
