@@ -230,6 +230,27 @@ def test_a_project_boots_so_often_in_a_minute(tmp_path: Path) -> None:
     assert boot(node).status == 202
 
 
+def test_boots_that_a_rate_refuses_do_not_count_as_instances(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = a_zone_with_a_flavor(tmp_path, project_boots_per_minute=60, project_instances=100)
+    node, clock = tree.nodes["zone"], tree.clock
+    count = usage.instances
+
+    def slow(*args: Any) -> int:
+        clock.advance(0.2)
+        return count(*args)
+
+    # So long a count is believed for a while, also where it refuses.
+    monkeypatch.setattr(usage, "instances", slow)
+    while (answer := boot(node)).status == 202:
+        pass
+    assert refused(answer) == refused(boot(node, 30)) == (429, "project_boots_per_minute")
+    clock.advance(2)
+
+    assert boot(node, 10).status == 202
+
+
 def test_a_repeat_of_an_accepted_boot_is_answered_whatever_the_limits(tmp_path: Path) -> None:
     node = a_node(tmp_path, project_instances=1, project_boots_per_minute=1)
     key: dict[str, Any] = {"Idempotency-Key": "k1"}

@@ -95,6 +95,11 @@ class Quotas:
         """Admit a new boot of a project. Raises OverLimit and ZoneBusy."""
         conf, zone, me = self._conf, self._zone_uuid, project_id
         self._read_overrides(lambda: quota_overrides.read_all(tx))
+        # First, since what is refused behind a count stays in that number until it is read again.
+        rate = self._limit(me, "project_boots_per_minute")
+        if wait_s := self._boots.take(me, rate, 0):
+            message = f"The project may boot {rate} times per minute."
+            raise OverLimit(message, wait_s, code="project_boots_per_minute")
         if not self._admits("open", 1, conf.max_open_boots, lambda: usage.open_boots(tx, zone)):
             raise ZoneBusy("This zone has too many boots under way.", BUSY_RETRY_S)
         limit = self._limit(me, "project_open_boots")
@@ -109,10 +114,7 @@ class Quotas:
                 code="project_instances",
                 field="num_instances",
             )
-        limit = self._limit(me, "project_boots_per_minute")
-        if wait_s := self._boots.take(me, limit):
-            message = f"The project may boot {limit} times per minute."
-            raise OverLimit(message, wait_s, code="project_boots_per_minute")
+        self._boots.charge(me, rate)
 
     def admit_dry_run(self, project_id: str) -> None:
         """Admit a project's dry run. Raises OverLimit."""
