@@ -66,6 +66,7 @@ def test_what_a_zone_does_by_itself_is_listed_and_shown(tree: Tree, node: Node) 
     found = paged(node, uuid)
     assert [one["action"] for one in found] == ["confirmResize", "resize", "create"]
     assert [shown(node, uuid, one["request_id"]) for one in found] == ["confirmResize", "resize", "create"]
+    assert len({one["project_id"] for one in found}) == 1
 
 
 def test_actions_of_requests_with_one_id_are_told_apart(tree: Tree, node: Node) -> None:

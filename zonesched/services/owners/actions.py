@@ -307,7 +307,8 @@ def _action(
         action=name,
         request_id=tracing.current().request_id,
         user_id=caller.user_id,
-        project_id=caller.project_id,
+        # A zone that acts by itself has no project.
+        project_id=caller.project_id or instance.project_id,
         generation=generation,
         started_at=now,
     )
