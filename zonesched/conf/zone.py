@@ -8,7 +8,11 @@ DEFAULT_PORT = 8790
 """A port that no service of OpenStack listens on: a zone and a Nova fit on one machine."""
 
 ZONE = [
-    cfg.StrOpt("zone_name", default="nova", help="Name of this zone. Two zones may have the same name."),
+    cfg.StrOpt(
+        "zone_name",
+        default="nova",
+        help="Name of this zone, at most 128 bytes. Two zones may have the same name.",
+    ),
     cfg.ListOpt(
         "zone_capabilities",
         default=[],
