@@ -288,6 +288,26 @@ def test_a_table_keeps_few_selections(monkeypatch: pytest.MonkeyPatch) -> None:
     assert funnels.run == len(flavors) + 1
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"weight_classes": ["RAMWeigher"], "ram_weight_multiplier": -1.0},
+        {"weight_classes": ["CPUWeigher"]},
+        {"enabled_filters": ["NumInstancesFilter"], "max_instances_per_host": 0},
+    ],
+    ids=["multiplier", "weigher", "filter"],
+)
+def test_a_scheduler_with_other_options_takes_nothing_that_the_first_one_kept(
+    options: dict[str, object],
+) -> None:
+    table = a_table([a_host(f"{n:x}f", vcpus=40 - n, ram_mb=8_192 + n) for n in range(40)])
+    schedulers(weight_classes=["RAMWeigher"]).default.offer(a_single(table, a_spec(), 1))
+
+    request, other = a_single(table, a_spec(), 2), schedulers(**options).default
+
+    assert offered(other, request) == offered(other, request, anew=True)
+
+
 class Odd(BaseHostFilter):
     """A filter that is not built in."""
 

@@ -106,7 +106,7 @@ class FilterScheduler(BaseScheduler):
         count = wanted(spec, self.choice, request.count, request.scored)
         shelf = kept_in(request.table)
         # Taken out: what raises leaves it incomplete.
-        kept = shelf.take(request)
+        kept = shelf.take(request, weighers)
         weighed = kept.weigh_again(request, count) if kept is not None else None
         if kept is None or weighed is None:
             filters = self._filters(spec)

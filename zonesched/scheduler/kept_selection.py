@@ -108,10 +108,15 @@ class KeptSelection:
         self._limit = 0
         self._mark = request.table.changes.mark
 
-    def is_for(self, request: OfferRequest) -> bool:
-        """Tell whether a request that may be kept has the demands of this selection."""
+    def is_for(self, request: OfferRequest, weighers: HostWeighers) -> bool:
+        """Tell whether a request that may be kept has the demands of this selection.
+
+        `weighers`: those of the scheduler that is asked; one with other options may share the table.
+        """
         spec, context = self._of
-        return _demands(spec, context) == _demands(request.spec, request.context)
+        return self._weighers is weighers and _demands(spec, context) == _demands(
+            request.spec, request.context
+        )
 
     def weigh_anew(self, hosts: HostView, weighing: ScoreWeighing, wanted: int) -> Weighed:
         """Weigh the survivors of the first request, whose raw values `hosts` has in its cache."""
@@ -197,10 +202,10 @@ class Shelf:
     def __init__(self) -> None:
         self._kept: list[KeptSelection] = []
 
-    def take(self, request: OfferRequest) -> KeptSelection | None:
+    def take(self, request: OfferRequest, weighers: HostWeighers) -> KeptSelection | None:
         """Take the selection for such a request off the shelf, if there is one."""
         for number, kept in enumerate(self._kept):
-            if kept.is_for(request):
+            if kept.is_for(request, weighers):
                 return self._kept.pop(number)
         return None
 
