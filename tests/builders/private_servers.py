@@ -69,6 +69,11 @@ class Server:
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGCONT)
 
+    def control(self, *words: str) -> None:
+        """Let RabbitMQ's own tool change a RabbitMQ that runs."""
+        command = [program("rabbitmqctl"), "-q", *words]
+        subprocess.run(command, cwd=self._folder, env=self._env, check=True, capture_output=True)
+
     def listens(self) -> bool:
         with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
             return True

@@ -177,6 +177,25 @@ class TestRabbitMq:
                 server.go_on()
             eventually("it publishes again", lambda: publishes(broker), timeout_s=20)
 
+    def test_one_that_blocks_publishers_is_told_by_its_reason_and_keeps_one_connection(
+        self, server: Server
+    ) -> None:
+        broker = amqp.AmqpBroker(url(server.port), "nova", for_agent("nova", "agent.1"))
+        with closing(broker):
+            broker.receive(1)
+            broker.publish([WORK])
+            connected = broker._publishing
+            server.control("set_vm_memory_high_watermark", "absolute", "1MiB")
+            try:
+                eventually("it is blocked", lambda: not publishes(broker))
+                with pytest.raises(BrokerUnavailable, match="for want of memory or disk"):
+                    broker.publish([WORK])
+            finally:
+                server.control("set_vm_memory_high_watermark", "0.6")
+            eventually("it publishes again", lambda: publishes(broker))
+
+            assert broker._publishing is connected
+
     def test_a_message_that_is_only_in_the_connection_was_not_sent(
         self, server: Server, monkeypatch: pytest.MonkeyPatch
     ) -> None:

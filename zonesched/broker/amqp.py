@@ -40,6 +40,7 @@ class AmqpBroker:
         self._queues = [self._queue(one) for one in subscriptions]
         self._publishing: kombu.Producer | None = None
         self._unconfirmed = _Unconfirmed()
+        self._is_blocked = False
         self._listening: kombu.Consumer | None = None
         self._received: list[Kind] = []
         self._receives = 0
@@ -50,6 +51,8 @@ class AmqpBroker:
             # Read what the broker has sent since, such as a close.
             self._drain(producer.connection, 0)
             for one in messages:
+                # Each publish reads first what the broker has sent, such as that it blocks publishers.
+                self._check_not_blocked()
                 self._unconfirmed.add_next()
                 is_event = isinstance(one, Event)
                 producer.publish(
@@ -62,7 +65,11 @@ class AmqpBroker:
                 )
             # A message that was only written may be in a connection whose broker is dead.
             while self._unconfirmed:
+                self._check_not_blocked()
                 producer.connection.drain_events(timeout=IO_TIMEOUT_S)
+        except _Blocked as error:
+            # The connection stays: a broker that reads nothing does not see it end, and would collect them.
+            raise BrokerUnavailable(str(error)) from error
         except Exception as error:
             # A broker that talks nonsense is as good as unavailable.
             _close(self._publishing)
@@ -92,8 +99,16 @@ class AmqpBroker:
         _close(self._listening)
         self._publishing = self._listening = None
 
+    def _check_not_blocked(self) -> None:
+        if self._is_blocked:
+            raise _Blocked("the broker takes no messages, for want of memory or disk")
+
+    def _set_blocked(self, reason: str = "") -> None:
+        self._is_blocked = bool(reason)
+
     def _connect_publishing(self) -> kombu.Producer:
-        connection = self._connect()
+        self._is_blocked = False
+        connection = self._connect(on_blocked=self._set_blocked, on_unblocked=self._set_blocked)
         try:
             channel = connection.default_channel
             for exchange in (self._topic, self._fan_out):
@@ -117,7 +132,7 @@ class AmqpBroker:
             raise
         return consumer
 
-    def _connect(self) -> kombu.Connection:
+    def _connect(self, **options: Any) -> kombu.Connection:
         parts = urlsplit(self._url)
         # Without a name to check, any certificate of a known authority would do.
         verified = {"cert_reqs": ssl.CERT_REQUIRED, "server_hostname": parts.hostname}
@@ -125,7 +140,7 @@ class AmqpBroker:
             self._url,
             connect_timeout=IO_TIMEOUT_S,
             ssl=verified if parts.scheme == "amqps" else False,
-            transport_options={"read_timeout": IO_TIMEOUT_S, "write_timeout": IO_TIMEOUT_S},
+            transport_options={"read_timeout": IO_TIMEOUT_S, "write_timeout": IO_TIMEOUT_S, **options},
         )
         connection.ensure_connection(max_retries=1, interval_start=0, interval_step=0, interval_max=0)
         return connection
@@ -154,6 +169,10 @@ class AmqpBroker:
             while True:
                 connection.drain_events(timeout=timeout_s)
                 timeout_s = 0
+
+
+class _Blocked(Exception):
+    """The broker takes no messages now."""
 
 
 class _Unconfirmed:
