@@ -120,10 +120,23 @@ class TestRabbitMq:
             assert producer is not None
             for body in ({"json": 1}, b"\xff\xfe", "", "reboot"):
                 producer.publish(body, exchange="nova", routing_key=WORK.key)
+            for packed in ("zlib", "bogus"):
+                said = {"compression": packed}
+                producer.publish("work", exchange="nova", routing_key=WORK.key, headers=said)
             producer.publish("work", exchange="nova", routing_key=WORK.key, content_type="text/plain")
 
             # One queue keeps the order: whoever heard the last has heard all before it.
             assert all_heard([agent], 2) == [[Kind.WORK, Kind.WORK]]
+
+    def test_a_flood_of_messages_is_received_in_pieces(
+        self, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with closing(open_broker(url(server.port), "nova", for_agent("nova", "agent.1"))) as agent:
+            agent.receive(1)
+            agent.publish([WORK] * 50)
+            monkeypatch.setattr(amqp, "MAX_MESSAGES", 10)
+            heard = [len(agent.receive(1)) for _ in range(5)]
+        assert heard == [10] * 5
 
     def test_a_listener_hears_again_once_what_it_listens_to_was_deleted(
         self, server: Server, monkeypatch: pytest.MonkeyPatch

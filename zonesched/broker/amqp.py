@@ -125,7 +125,14 @@ class AmqpBroker:
     def _connect_listening(self) -> kombu.Consumer:
         connection = self._connect()
         try:
-            consumer = kombu.Consumer(connection, self._queues, no_ack=True, on_message=self._receive)
+            consumer = kombu.Consumer(
+                connection,
+                self._queues,
+                no_ack=True,
+                on_message=self._receive,
+                # Such as a message that claims to be compressed.
+                on_decode_error=lambda message, error: None,
+            )
             consumer.consume()
         except BaseException:
             connection.collect()
@@ -164,9 +171,12 @@ class AmqpBroker:
 
     @staticmethod
     def _drain(connection: kombu.Connection, timeout_s: float) -> None:
-        """Receive messages that arrive within `timeout_s`, then those that are already there."""
+        """Receive messages that arrive within `timeout_s`, then those that are already there.
+
+        Messages that arrive faster than they are read are left for the next time.
+        """
         with suppress(TimeoutError):
-            while True:
+            for _ in range(MAX_MESSAGES):
                 connection.drain_events(timeout=timeout_s)
                 timeout_s = 0
 
