@@ -237,6 +237,15 @@ def seconds_until_refused(group: ServiceGroup) -> float:
     return time.monotonic() - started_at
 
 
+@pytest.mark.parametrize("scheme", ["redis", "memcached", "etcd3+http"])
+def test_a_group_of_each_kind_that_is_not_there_is_told_by_its_connection(scheme: str) -> None:
+    with (
+        closing(open_group(f"{scheme}://127.0.0.1:1", "zone-1", MEMBER, 30.0)) as group,
+        pytest.raises(GroupUnavailable, match=r"refused|Failed to establish"),
+    ):
+        group.beat()
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with redis(tmp_path_factory.mktemp("group") / "redis") as server:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
@@ -70,7 +71,9 @@ class ToozGroup:
     def _unavailable(self, error: Exception) -> GroupUnavailable:
         # tooz raises what its drivers' own clients raise as well.
         self.close()
-        return GroupUnavailable(f"{type(error).__name__}: {str(error)[:200]}")
+        # Some of its errors say nothing themselves.
+        why = str(error) or str(error.__cause__ or error.__context__ or "no answer")
+        return GroupUnavailable(f"{type(error).__name__}: {why[:200]}")
 
 
 def _without_pauses(coordinator: Any) -> None:
@@ -97,7 +100,8 @@ def _without_pauses(coordinator: Any) -> None:
 def _for_tooz(url: str, lives_s: float) -> str:
     """Return the URL in tooz's form, with our time-outs unless it has its own."""
     parts = urlsplit(url)
-    queries = [urlencode({"timeout": IO_TIMEOUT_S, "membership_timeout": lives_s}), parts.query]
+    # Its drivers for memcached and etcd take whole numbers alone.
+    queries = [urlencode({"timeout": IO_TIMEOUT_S, "membership_timeout": math.ceil(lives_s)}), parts.query]
     if parts.scheme in ("redis", "rediss"):
         # Its client has time-outs of its own; a thread of the driver's would outlive a connection that fails.
         queries.insert(0, urlencode({"executor": "synchronous"}))
