@@ -20,7 +20,7 @@ from tests.builders.one_zone import AGENT, KEY, a_form, a_zone, add_hosts, boot_
 from tests.builders.tree import Tree, a_host
 from zonesched import conf as options
 from zonesched.api.metrics import ApiMetrics
-from zonesched.broker.contract import BOOTS, HOSTS, Kind, NoBroker, Notification, key_of
+from zonesched.broker.contract import BOOTS, HOSTS, BrokerUnavailable, Kind, NoBroker, Notification, key_of
 from zonesched.broker.opening import for_agent, for_process
 from zonesched.broker.outbox import Outbox
 from zonesched.compute.agent import Agent, Rhythm
@@ -274,6 +274,47 @@ class TestListening:
 
         assert away > 0
         assert wakes_of_boots(zone) == [count + 1 for count in woken]
+
+
+class Refusing(NoBroker):
+    """A broker that is away for these reasons in turn, then there."""
+
+    is_there = True
+
+    def __init__(self, *reasons: str) -> None:
+        self._reasons = list(reasons)
+
+    def receive(self, timeout_s: float) -> Sequence[Kind]:
+        if self._reasons:
+            raise BrokerUnavailable(self._reasons.pop(0))
+        return [Kind.MISSED]
+
+
+class TestLog:
+    """An operator reads each reason of an outage once, and that it is over."""
+
+    REASONS = ("refused", "refused", "wrong password", "refused", *map(str, range(50)))
+
+    @pytest.mark.parametrize("who", ["process", "agent"])
+    def test_each_reason_is_logged_once_and_few_of_many_and_that_it_is_back(
+        self, zone: Zone, caplog: pytest.LogCaptureFixture, who: str
+    ) -> None:
+        zone.notifications.broker = broker = Refusing(*self.REASONS)
+        agent = Agent(Direct(zone), FakeDriver(DriverSettings(), zone.clock), zone.clock, [], Rhythm())
+        agent.step()
+        listening = (
+            Subscriber(zone)
+            if who == "process"
+            else AgentSubscriber(agent, lambda name: broker, lambda: None)
+        )
+        caplog.clear()
+
+        for _ in range(len(self.REASONS) + 2):
+            listening.step()
+
+        said = [line.getMessage() for line in caplog.records if "message broker" in line.getMessage()]
+        assert [line.rpartition(": ")[2] for line in said[:-1]] == ["refused", "wrong password", "0"]
+        assert said[-1] == "the message broker is available again"
 
 
 def loops_of(zone: Zone) -> list[InlineLoop]:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 
 from zonesched.compute.agent import Agent
+from zonesched.outage_lines import OutageLines
 from zonesched.service_group.contract import GroupUnavailable, NoGroup, ServiceGroup
 
 log = logging.getLogger(__name__)
@@ -26,7 +27,7 @@ class Membership:
         self._pause_s = heartbeat_s / 2
         self._zone_uuid = ""
         self._group: ServiceGroup = NoGroup()
-        self._is_unavailable = False
+        self._lines = OutageLines(log, "the service group", "sending heartbeats to the zone itself")
 
     def step(self) -> float:
         """Send a heartbeat; return the seconds until the next one."""
@@ -42,15 +43,9 @@ class Membership:
         try:
             self._group.beat()
         except GroupUnavailable as error:
-            if not self._is_unavailable:
-                log.warning(
-                    "the service group is unavailable, sending heartbeats to the zone itself: %s", error
-                )
-            self._is_unavailable = True
+            self._lines.away(error)
         else:
-            if self._is_unavailable:
-                log.warning("the service group is back")
-            self._is_unavailable = False
+            self._lines.back()
             self._agent.note_heartbeat()
         return self._pause_s
 

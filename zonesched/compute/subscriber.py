@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from zonesched.broker.contract import Broker, BrokerUnavailable, NoBroker
 from zonesched.compute.agent import Agent
+from zonesched.outage_lines import OutageLines
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ class Subscriber:
         self._wake = wake
         self._zone_name = ""
         self._broker: Broker = NoBroker()
-        self._is_unavailable = False
+        self._lines = OutageLines(log, "the message broker", "polling without wake-ups")
 
     def step(self) -> float:
         """Receive notifications; return the seconds until the next step."""
@@ -43,11 +44,9 @@ class Subscriber:
         try:
             heard = self._broker.receive(LISTEN_S)
         except BrokerUnavailable as error:
-            if not self._is_unavailable:
-                log.warning("the message broker is unavailable, polling without wake-ups: %s", error)
-            self._is_unavailable = True
+            self._lines.away(error)
             return UNAVAILABLE_PAUSE_S
-        self._is_unavailable = False
+        self._lines.back()
         if heard:
             self._agent.wake()
             self._wake()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from zonesched.broker.contract import BrokerUnavailable, Kind
+from zonesched.outage_lines import OutageLines
 from zonesched.services.zone import Zone
 
 log = logging.getLogger(__name__)
@@ -20,7 +21,7 @@ class Subscriber:
 
     def __init__(self, zone: Zone) -> None:
         self._zone = zone
-        self._is_unavailable = False
+        self._lines = OutageLines(log, "the message broker", "no notifications are received")
 
     def step(self) -> float:
         """Receive notifications and act on them; return the pause until the next time."""
@@ -28,11 +29,9 @@ class Subscriber:
         try:
             heard = zone.notifications.broker.receive(LISTEN_S)
         except BrokerUnavailable as error:
-            if not self._is_unavailable:
-                log.warning("the message broker is unavailable, no notifications are received: %s", error)
-            self._is_unavailable = True
+            self._lines.away(error)
             return UNAVAILABLE_PAUSE_S
-        self._is_unavailable = False
+        self._lines.back()
         kinds = set(heard)
         zone.notifications.counts.heard += sum(kind is not Kind.MISSED for kind in heard)
         if kinds & {Kind.BOOTS, Kind.MISSED}:

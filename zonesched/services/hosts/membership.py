@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 
 from zonesched.broker.contract import COMPUTE, key_of
+from zonesched.outage_lines import OutageLines
 from zonesched.service_group.contract import GroupUnavailable
 from zonesched.services.zone import Zone
 from zonesched.store import services
@@ -25,7 +26,7 @@ class Membership:
 
     def __init__(self, zone: Zone) -> None:
         self._zone = zone
-        self._is_unavailable = False
+        self._lines = OutageLines(log, "the service group", "heartbeats come from calls alone")
         self._pause_s = min(MAX_PAUSE_S, zone.conf.service_down_time / 10)
 
     def step(self) -> float:
@@ -34,13 +35,9 @@ class Membership:
         try:
             members = zone.group.members()
         except GroupUnavailable as error:
-            if not self._is_unavailable:
-                log.warning("the service group is unavailable, heartbeats come from calls alone: %s", error)
-            self._is_unavailable = True
+            self._lines.away(error)
             return float(min(UNAVAILABLE_PAUSE_S, self._pause_s))
-        if self._is_unavailable:
-            log.warning("the service group is available again")
-        self._is_unavailable = False
+        self._lines.back()
         # A heartbeat that another process has just written need not be written again.
         before = zone.clock.now() - zone.conf.service_down_time / 6
         for agent in zone.store.read(lambda tx: services.agents_without_heartbeat_since(tx, before)):

@@ -23,6 +23,7 @@ from zonesched.broker.contract import (
     key_of,
 )
 from zonesched.broker.outbox import Outbox
+from zonesched.outage_lines import OutageLines
 from zonesched.seams import Loop
 from zonesched.services.state.instance_events import InstanceNote, Publisher, events_of
 from zonesched.store import claims, services
@@ -68,6 +69,7 @@ class Notifications:
         # Of their own: many events take no wake-up's room.
         self._notes: Outbox[InstanceNote] = Outbox()
         self._failures = 0
+        self._lines = OutageLines(log, "the message broker", "processes and agents poll")
 
     @property
     def dropped(self) -> int:
@@ -116,8 +118,7 @@ class Notifications:
                 left -= len(some)
         except BrokerUnavailable as error:
             self.counts.dropped += left
-            if not self._failures:
-                log.warning("the message broker is unavailable, processes and agents poll: %s", error)
+            self._lines.away(error)
             self._failures += 1
             return UNAVAILABLE_PAUSES_S[min(self._failures, len(UNAVAILABLE_PAUSES_S)) - 1]
         except StoreError:
@@ -125,8 +126,8 @@ class Notifications:
             self._outbox.put_back(waiting if left > len(notes) else ())
             self._notes.put_back(notes[-left:] if left else ())
             raise
-        if sent and self._failures:
-            log.warning("the message broker is available again")
+        if sent:
+            self._lines.back()
             self._failures = 0
         return IDLE_PAUSE_S
 
