@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from tests.builders.tree import Tree
 from zonesched.compute.agent import Agent, Rhythm
+from zonesched.compute.agent_id import of_folder
 from zonesched.compute.client import AgentClient
 from zonesched.compute.connection import ZoneConnection
 from zonesched.compute.driver import DriverSettings
@@ -21,14 +23,26 @@ def a_machine(name: str, vcpus: int = 16) -> InventoryHost:
 
 
 class RealAgent:
-    """The agent of some hosts of one zone; `spawned`: every attempt that it was ever told to build."""
+    """The agent of some hosts of one zone; `spawned`: every attempt that it was ever told to build.
 
-    def __init__(self, tree: Tree, zone: str, hosts: Sequence[InventoryHost], service: str = "agent") -> None:
+    `state_folder`: where it keeps its id, None for an agent without one.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        zone: str,
+        hosts: Sequence[InventoryHost],
+        service: str = "agent",
+        state_folder: Path | None = None,
+    ) -> None:
         self._tree = tree
         node = tree.nodes[zone]
         connection = ZoneConnection(node.url, "compute", node.secrets["compute"], adapter=tree.network)
         self.driver = _Spawns(DriverSettings(), tree.clock)
-        self._agent = Agent(AgentClient(connection, service), self.driver, tree.clock, hosts, Rhythm())
+        agent_id = "" if state_folder is None else of_folder(state_folder, tree.clock)
+        client = AgentClient(connection, service, agent_id)
+        self._agent = Agent(client, self.driver, tree.clock, hosts, Rhythm())
         self.work()
 
     @property
@@ -38,6 +52,11 @@ class RealAgent:
 
     def uuids(self) -> set[str]:
         return {key.uuid for key in self.running}
+
+    @property
+    def zone_uuid(self) -> str:
+        """The zone in which it is registered, "" for none."""
+        return self._agent.zone.uuid
 
     def rebuilds(self, uuid: str) -> int:
         """Number of times that an instance was rebuilt here."""

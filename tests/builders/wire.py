@@ -15,6 +15,13 @@ class Wire:
     def __init__(self, tree: Tree, name: str) -> None:
         self._client = tree.nodes[name].client("compute")
 
-    def call(self, method: str, path: str, body: Any = None, params: Mapping[str, str] | None = None) -> Any:
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
         query = "?" + urlencode(params) if params else ""
-        return self._client.call(method, path + query, body).json
+        return self._client.call(method, path + query, body, headers=headers).json

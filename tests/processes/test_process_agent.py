@@ -114,6 +114,25 @@ def test_instances_are_processes_that_outlive_their_agent_and_end_when_they_are_
         assert "no inconsistencies" in ask("audit")
 
 
+def test_a_second_agent_of_the_service_is_refused_until_it_is_given_a_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said_first(*options: str) -> str:
+        """Return what a second machine's agent says once the zone has heard it."""
+        inventory = tmp_path / "other.csv"
+        inventory.write_text("name,VCPU,MEMORY_MB,DISK_GB\nother,4,8192,100\n")
+        own = ("--state-folder", str(tmp_path / "other"), "--inventory", str(inventory))
+        with agent(tmp_path, *own, *options) as second:
+            assert second.stdout is not None
+            return next(line for line in second.stdout if "refused" in line or "registered" in line)
+
+    with zone(tmp_path, capsys) as ask, agent(tmp_path):
+        eventually("the hosts are up", lambda: ask("host", "list").count(" up ") == 5)
+
+        assert "409 service_belongs_to_another_agent" in said_first()
+        assert "registered 1 hosts" in said_first("--service", "compute-2")
+
+
 def test_a_resized_instance_is_one_process_at_each_step(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], machine: Machine
 ) -> None:

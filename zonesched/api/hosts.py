@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 from zonesched.api.answer import Answer, no_content, ok
 from zonesched.api.call import Call
+from zonesched.api.schemas.fields import UUID
+from zonesched.errors import BadRequest
 from zonesched.model.agent_instances import DesiredInstance
+from zonesched.model.caller import AGENT_HEADER, Caller
 from zonesched.model.desired_state import Desired
 from zonesched.model.observed_state import Observed
 from zonesched.services.hosts import hosts
@@ -16,7 +21,7 @@ from zonesched.services.recovery import told_by_agents
 def register(call: Call) -> Answer:
     """Register hosts of this agent with their inventories."""
     forms = [host.to_form() for host in call.body.hosts]
-    made = hosts.register(call.zone, call.caller, call.body.service, forms, call.body.registrations)
+    made = hosts.register(call.zone, _agent(call), call.body.service, forms, call.body.registrations)
     zone = {"name": call.zone.conf.zone_name, "uuid": call.zone.uuid}
     listed = [{"id": id, "name": name} for id, name in made.hosts]
     return ok({"hosts": listed, "zone": zone, "registrations": made.registrations})
@@ -30,17 +35,17 @@ def registrations(call: Call) -> Answer:
 
 def beat(call: Call) -> Answer:
     """Record a heartbeat of this agent."""
-    hosts.beat(call.zone, call.caller, call.body.service, call.body.fence_after_s)
+    hosts.beat(call.zone, _agent(call), call.body.service, call.body.fence_after_s)
     return no_content()
 
 
 def instances(call: Call) -> Answer:
     """List what should run on this agent's hosts, what to report as gone, and the consoles to bring."""
-    service = call.query.service
-    found = hosts.desired(call.zone.store, call.zone.heartbeats, call.caller, service)
-    releasing = hosts.releasing(call.zone.store, call.zone.heartbeats, call.caller, service)
-    history = told_by_agents.history(call.zone.store, call.caller, service)
-    asked = hosts.asked_consoles(call.zone.store, call.zone.heartbeats, call.caller, service)
+    agent, service = _agent(call), call.query.service
+    found = hosts.desired(call.zone.store, call.zone.heartbeats, agent, service)
+    releasing = hosts.releasing(call.zone.store, call.zone.heartbeats, agent, service)
+    history = told_by_agents.history(call.zone.store, agent, service)
+    asked = hosts.asked_consoles(call.zone.store, call.zone.heartbeats, agent, service)
     return ok(
         {
             "instances": [_instance_json(instance) for instance in found],
@@ -55,7 +60,7 @@ def instances(call: Call) -> Answer:
 
 def claimed(call: Call) -> Answer:
     """List the claims on this agent's hosts."""
-    found = hosts.claimed(call.zone.store, call.caller, call.query.service)
+    found = hosts.claimed(call.zone.store, _agent(call), call.query.service)
     return ok(
         {
             "instances": [dict(vars(instance)) for instance in found.instances],
@@ -66,13 +71,13 @@ def claimed(call: Call) -> Answer:
 
 def report_excesses(call: Call) -> Answer:
     """Record where this agent counts other amounts than are claimed."""
-    hosts.note_excesses(call.zone.store, call.caller, call.body.service, call.body.to_amounts())
+    hosts.note_excesses(call.zone.store, _agent(call), call.body.service, call.body.to_amounts())
     return no_content()
 
 
 def report(call: Call) -> Answer:
     """Record which instances run, which failed and which are gone."""
-    hosts.report(call.zone, call.caller, call.body.service, call.body.to_reports())
+    hosts.report(call.zone, _agent(call), call.body.service, call.body.to_reports())
     return no_content()
 
 
@@ -80,14 +85,22 @@ def tell_running(call: Call) -> Answer:
     """Take what this agent has, whatever the zone wants of it."""
     told = [item.to_told() for item in call.body.instances]
     first, last = call.body.first, call.body.last
-    told_by_agents.take(call.zone, call.caller, call.body.service, told, is_first=first, is_last=last)
+    told_by_agents.take(call.zone, _agent(call), call.body.service, told, is_first=first, is_last=last)
     return no_content()
 
 
 def bring_console(call: Call) -> Answer:
     """Take the output of a console that was asked for."""
-    hosts.take_console(call.zone.store, call.caller, call.body.service, call.body.id, call.body.to_answer())
+    hosts.take_console(call.zone.store, _agent(call), call.body.service, call.body.id, call.body.to_answer())
     return no_content()
+
+
+def _agent(call: Call) -> Caller:
+    """Return the caller with the id of its agent. Raises BadRequest for one that is none."""
+    agent_id = call.headers.get(AGENT_HEADER, "")
+    if agent_id and not re.fullmatch(UUID, agent_id):
+        raise BadRequest(f"{AGENT_HEADER} must be a UUID.", field=AGENT_HEADER)
+    return replace(call.caller, agent_id=agent_id)
 
 
 def _instance_json(instance: DesiredInstance) -> dict[str, Any]:

@@ -10,9 +10,19 @@ from zonesched.api.microversion import HEADER, LATEST, NEWEST, OLDER_HEADER, OLD
 from zonesched.api.reservations import TIME_BUDGET
 from zonesched.api.route import Route
 from zonesched.api.schemas.builds import AttemptsBody
+from zonesched.api.schemas.fields import UUID
+from zonesched.api.schemas.hosts import (
+    BeatBody,
+    ConsoleBody,
+    ExcessesBody,
+    InstancesQuery,
+    RegisterBody,
+    ReportsBody,
+    RunningBody,
+)
 from zonesched.api.schemas.servers import BootBody, CreateBody
 from zonesched.api.servers import IDEMPOTENCY_KEY
-from zonesched.model.caller import Role
+from zonesched.model.caller import AGENT_HEADER, Role
 from zonesched.zones.client import BUDGET_HEADER, ROLE_HEADER
 
 PARAMETERS = "#/components/parameters/"
@@ -20,8 +30,11 @@ HEADERS = "#/components/headers/"
 READ_WITH: Mapping[str, frozenset[Any]] = {
     "IdempotencyKey": frozenset({CreateBody, BootBody}),
     "TimeBudget": frozenset({AttemptsBody}),
-}
-"""Headers that only some calls read, with the bodies of these calls."""
+    "Agent": frozenset({
+        RegisterBody, BeatBody, InstancesQuery, ReportsBody, RunningBody, ConsoleBody, ExcessesBody
+    }),
+}  # fmt: skip
+"""Headers that only some calls read, with the bodies or queries of these calls."""
 _VERSION = r"2\.[1-9][0-9]?"
 _VERSIONS = f"{OLDEST} to {NEWEST}, or {LATEST}"
 
@@ -55,6 +68,11 @@ def parameters(*, with_users: bool) -> Mapping[str, Any]:
         "Seconds that the parent waits; child zones that take longer are not waited for.",
         {"type": "string", "pattern": _whole(TIME_BUDGET.pattern)},
     )
+    found["Agent"] = _parameter(
+        AGENT_HEADER,
+        "The id that the agent keeps in its state folder: a service belongs to one agent.",
+        {"type": "string", "pattern": UUID},
+    )
     if not with_users:
         roles = {"type": "string", "enum": [role.value for role in Role]}
         found["Role"] = _parameter(ROLE_HEADER, "The role to make the call in.", roles)
@@ -72,7 +90,7 @@ def read_by(routes: Sequence[Route]) -> Sequence[Mapping[str, str]]:
     return [
         {"$ref": PARAMETERS + name}
         for name, bodies in READ_WITH.items()
-        if any(route.body in bodies for route in routes)
+        if any(route.body in bodies or route.query in bodies for route in routes)
     ]
 
 

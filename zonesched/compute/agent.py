@@ -51,6 +51,9 @@ UNKNOWN_SERVICE = (404, 409)
 ZONE_RESTORED = "zone_restored"
 """Code of a zone whose rows were restored from a copy and are being compared."""
 
+OF_ANOTHER_AGENT = "service_belongs_to_another_agent"
+"""Code of a zone in which another agent has this one's service."""
+
 CLONED = "two zones answer as one, whose machine was cloned with its database"
 
 RENEWALS_PER_LEASE = 3
@@ -147,6 +150,9 @@ class Agent:
         except ZoneRefused as error:
             if error.status in UNKNOWN_SERVICE:
                 self._is_registered = False
+            if error.code == OF_ANOTHER_AGENT:
+                # It is in no service group any more either: there it would keep the other agent's service up.
+                self.zone = ZoneIdentity()
             self._put_off(f"the zone refused ({error.status} {error.code}): {error.message}")
         except LeaseUnwritten as error:
             self._put_off(f"the lease has ended and cannot be renewed: {error}; the zone hears nothing")

@@ -16,6 +16,7 @@ from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.machine import ConsoleAsk, Fetched, Key, Report, ReportState, Wanted
 from zonesched.compute.restored_zone import Running
 from zonesched.compute.usage_ledger import Booked, Claim, HostClass, Statement
+from zonesched.model.caller import AGENT_HEADER
 from zonesched.tracing import Trace
 
 log = logging.getLogger(__name__)
@@ -36,20 +37,24 @@ class ZoneIdentity:
 
 
 class AgentClient:
-    """One agent's calls, under the name of its service. All raise ZoneUnavailable or ZoneRefused."""
+    """One agent's calls, under the name of its service. All raise ZoneUnavailable or ZoneRefused.
 
-    def __init__(self, connection: ZoneConnection, service: str) -> None:
+    `agent_id`: the id that the agent keeps in its state folder, "" for none.
+    """
+
+    def __init__(self, connection: ZoneConnection, service: str, agent_id: str = "") -> None:
         self._connection = connection
         self._service = service
+        self._headers = {AGENT_HEADER: agent_id} if agent_id else {}
 
     def register(self, hosts: Sequence[InventoryHost]) -> ZoneIdentity:
         """Register the hosts of the service, with their present inventories; return the zone's identity."""
-        answer = self._connection.call("GET", "/hosts/registrations", params={"service": self._service})
+        answer = self._call("GET", "/hosts/registrations", params={"service": self._service})
         try:
             for at in range(0, max(1, len(hosts)), BATCH):
                 wire = [host.to_wire() for host in hosts[at : at + BATCH]]
                 body = {"service": self._service, "hosts": wire, "registrations": answer["registrations"]}
-                answer = self._connection.call("PUT", "/hosts", body)
+                answer = self._call("PUT", "/hosts", body)
             return ZoneIdentity(str(answer["zone"]["name"]), str(answer["zone"]["uuid"]))
         except (KeyError, TypeError) as error:
             raise ZoneUnavailable(f"the answer of PUT /hosts cannot be read: {error!r}") from error
@@ -57,11 +62,11 @@ class AgentClient:
     def beat(self, fence_after_s: float = math.inf) -> None:
         """Send a heartbeat; `fence_after_s`: the promise to end all instances so long after it."""
         promise = {} if fence_after_s == math.inf else {"fence_after": fence_after_s}
-        self._connection.call("POST", "/hosts/beat", {"service": self._service, **promise})
+        self._call("POST", "/hosts/beat", {"service": self._service, **promise})
 
     def fetch(self) -> Fetched:
         """Fetch the instances that should run on the hosts of the service, and those awaited to be gone."""
-        answer = self._connection.call("GET", "/hosts/instances", params={"service": self._service})
+        answer = self._call("GET", "/hosts/instances", params={"service": self._service})
         try:
             wanted = tuple(
                 Wanted(
@@ -94,11 +99,11 @@ class AgentClient:
         """Bring the output that the zone has asked for by this id; None where the driver can read none."""
         state = "unsupported" if output is None else "read"
         body = {"service": self._service, "id": ask_id, "state": state, "output": output or ""}
-        self._connection.call("POST", "/hosts/consoles", body)
+        self._call("POST", "/hosts/consoles", body)
 
     def claims(self) -> Statement:
         """Read the claims on the hosts of the service."""
-        answer = self._connection.call("GET", "/hosts/claims", params={"service": self._service})
+        answer = self._call("GET", "/hosts/claims", params={"service": self._service})
         try:
             return Statement(
                 {
@@ -123,7 +128,7 @@ class AgentClient:
         ]
         for at in range(0, len(lines), BATCH):
             body = {"service": self._service, "excesses": lines[at : at + BATCH]}
-            self._connection.call("POST", "/hosts/excesses", body)
+            self._call("POST", "/hosts/excesses", body)
 
     def tell(self, running: Sequence[Running]) -> None:
         """Tell all that the agent has, whatever the zone wants of it."""
@@ -145,12 +150,21 @@ class AgentClient:
                 "first": at == 0,
                 "last": at + BATCH >= len(lines),
             }
-            self._connection.call("POST", "/hosts/running", body)
+            self._call("POST", "/hosts/running", body)
 
     def report(self, reports: Sequence[Report]) -> None:
         """Report the states of at most BATCH instances."""
         lines = [_line(report) for report in reports]
-        self._connection.call("POST", "/hosts/reports", {"service": self._service, "reports": lines})
+        self._call("POST", "/hosts/reports", {"service": self._service, "reports": lines})
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        params: Mapping[str, str | int] | None = None,
+    ) -> Any:
+        return self._connection.call(method, path, body, params, self._headers)
 
 
 def _line(report: Report) -> Mapping[str, Any]:

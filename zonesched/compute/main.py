@@ -17,6 +17,7 @@ from zonesched import log_lines
 from zonesched.broker.contract import COMPUTE, Broker, key_of
 from zonesched.broker.opening import for_agent, open_broker
 from zonesched.compute.agent import Agent, Rhythm
+from zonesched.compute.agent_id import of_folder
 from zonesched.compute.client import AgentClient
 from zonesched.compute.connection import ZoneConnection
 from zonesched.compute.credentials import Credentials, CredentialsError, read_credentials
@@ -76,7 +77,7 @@ log = logging.getLogger(__name__)
     "--service",
     default="compute",
     show_default=True,
-    help="Name of this agent in the zone; two agents of one name would both build each instance.",
+    help="Name of this agent in the zone; each agent of a zone needs its own.",
 )
 @click.option("--connection-type", default="fake", show_default=True, help="The driver.")
 @click.option("--heartbeat-seconds", type=SECONDS, default=10.0, show_default=True)
@@ -220,12 +221,14 @@ def main(
         hosts = [host.with_traits(driver.traits) for host in hosts]
         fence_after_s = math.inf if fence_after is None else fence_after
         rhythm = Rhythm(heartbeat_seconds, poll_seconds, fence_after_s=fence_after_s)
-        client = AgentClient(_connection(who), service)
+        # After the driver, which has the state folder for itself.
+        agent_id = of_folder(Path(state_folder), clock) if state_folder else ""
+        client = AgentClient(_connection(who), service, agent_id)
         agent = Agent(client, driver, clock, hosts, rhythm)
     except (CredentialsError, InventoryError, ConfigError, ValueError, OSError) as error:
         raise click.UsageError(str(error)) from error
     # A connection of its own: it runs in another thread than the agent.
-    tracker = Tracker(agent, AgentClient(_connection(who), service))
+    tracker = Tracker(agent, AgentClient(_connection(who), service, agent_id))
     member = key_of(COMPUTE, service)
     _run_until_signal(
         agent,

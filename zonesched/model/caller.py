@@ -5,6 +5,9 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+AGENT_HEADER = "X-Zonesched-Agent"
+"""Header of an agent's calls with the id that it keeps in its state folder."""
+
 
 class Role(enum.Enum):
     """Role of a user of a zone; each user has one."""
@@ -30,7 +33,8 @@ class Explained(enum.Enum):
 class Caller:
     """An authenticated user of this zone. A parent zone's `project_id` is unused: each spec names its own.
 
-    `explained`: detail of the refusals that a parent may see.
+    `explained`: detail of the refusals that a parent may see. `agent_id`: the id that an agent keeps in its
+    state folder, "" for one without.
     """
 
     user_id: str
@@ -38,3 +42,4 @@ class Caller:
     role: Role
     project_id: str
     explained: Explained = Explained.AS_THE_ZONE
+    agent_id: str = ""

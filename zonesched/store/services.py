@@ -41,7 +41,8 @@ class Service:
     """One row. `user_id`: the compute user that owns it; the zone's uuid for the zone's own processes.
 
     `topic`: the address of its notifications; `report_count`: the number of heartbeats written;
-    `registrations`: how often its hosts were registered.
+    `registrations`: how often its hosts were registered; `agent_id`: the id of the agent that did so, "" for
+    one that has none.
     """
 
     id: str
@@ -53,6 +54,7 @@ class Service:
     topic: str = COMPUTE
     report_count: int = 0
     registrations: int = 0
+    agent_id: str = ""
 
     def is_up(self, now: float, down_time_s: float) -> bool:
         """Tell whether the agent is up, by its heartbeats and its admin state."""
@@ -113,8 +115,12 @@ def set_forced_down(tx: Connection, service_id: str, forced_down: bool) -> None:
     tx.execute(sa.update(t.services).where(COLUMNS.id == service_id).values(forced_down=forced_down))
 
 
-def own(tx: Connection, name: str, user_id: str) -> Service:
-    """Read the user's service of that name. Raises NotFound, and Forbidden for another user's."""
+def own(tx: Connection, name: str, user_id: str, agent_id: str = "") -> Service:
+    """Read the user's service of that name.
+
+    Raises NotFound, Forbidden for another user's, and Conflict where an agent that has an id is not the one
+    that registered it: it has to register again.
+    """
     row = _NAMED.first(tx, wanted=name)
     if row is None:
         raise NotFound(f"There is no service {name}.", code="service_unknown", field="service")
@@ -125,17 +131,32 @@ def own(tx: Connection, name: str, user_id: str) -> Service:
             code="service_belongs_to_another_user",
             field="service",
         )
+    if agent_id not in ("", found.agent_id):
+        raise _of_another_agent(name)
     return found
 
 
-def register(
-    tx: Connection, name: str, user_id: str, now: float, new_id: str, known: int | None = None
-) -> Service:
-    """Register the service of that name with a heartbeat now; one whose user was deleted goes to this user.
+def _of_another_agent(name: str) -> Conflict:
+    return Conflict(
+        f"Service {name} belongs to another agent, which has another state folder. Give each agent a name of"
+        " its own with --service. An agent takes the place of another once that has not called for"
+        " service_down_time.",
+        code="service_belongs_to_another_agent",
+        field="service",
+    )
 
-    `known`: the number of its registrations when the agent wrote this one, None where it does not say.
-    Raises Forbidden for a service that belongs to another user, Conflict where it was registered since.
+
+def register(tx: Connection, new: Service, known: int | None, down_time_s: float) -> Service:
+    """Register a service with its heartbeat; a known one of its name keeps its id.
+
+    One whose user was deleted goes to this user. One whose agent has not called for `down_time_s` goes to
+    this agent. That it is forced down is not enough: an agent that still calls would take it back at once,
+    and both would run its instances. `known`: the number of its registrations when the agent wrote this one,
+    None where it does not say.
+    Raises Forbidden for a service that belongs to another user, Conflict for one of another agent and where
+    it was registered since.
     """
+    name, now = new.name, new.last_seen_at
     # Not against the checks of hosts' references, which a second change of a host in one transaction makes.
     named = sa.select(t.services).where(COLUMNS.name == name).with_for_update(key_share=True)
     row = tx.execute(named).first()
@@ -146,16 +167,22 @@ def register(
             field="registrations",
         )
     if row is None:
-        service = Service(new_id, name, user_id, now, registrations=1)
+        service = replace(new, registrations=1)
         tx.execute(sa.insert(t.services).values(**vars(service)))
         return service
-    if row.user_id != user_id and is_user(tx, row.user_id):
-        own(tx, name, user_id)
-    count = row.registrations + 1
-    values = {"user_id": user_id, "last_seen_at": now, "registrations": count}
+    if row.user_id != new.user_id and is_user(tx, row.user_id):
+        own(tx, name, new.user_id)
+    is_other = "" not in (new.agent_id, row.agent_id) and new.agent_id != row.agent_id
+    if is_other and is_up(row.last_seen_at, now, down_time_s):
+        raise _of_another_agent(name)
+    values = {
+        "user_id": new.user_id,
+        "last_seen_at": now,
+        "registrations": row.registrations + 1,
+        "agent_id": new.agent_id or row.agent_id,
+    }
     tx.execute(sa.update(t.services).where(COLUMNS.id == row.id).values(values))
-    beats = row.report_count
-    return Service(row.id, name, user_id, now, row.forced_down, report_count=beats, registrations=count)
+    return replace(Service(*row), **values)
 
 
 def register_process(tx: Connection, name: str, zone_uuid: str, now: float, new_id: str) -> None:

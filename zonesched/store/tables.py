@@ -159,6 +159,8 @@ services = Table(
     Column("report_count", BigInteger, nullable=False),
     # How often its hosts were registered: one that an agent sent before the last of these is too late.
     Column("registrations", BigInteger, nullable=False, server_default="0"),
+    # The id that its agent keeps in its state folder, "" for an agent without one.
+    Column("agent_id", UUID, nullable=False, server_default=""),
 )
 
 # Promises of agents to end their instances so long after the last heartbeat that was answered.

@@ -61,14 +61,15 @@ def register(
 
     A service belongs to the user that registered it first. `known`: how often it was registered when the
     agent wrote the report. Raises BadRequest for an impossible report, Forbidden for another user's service,
-    Conflict for a host of another user's service or of one that is up, and for a report that comes after a
-    later one.
+    Conflict for the service of another agent that is up, for a host of another user's service or of one that
+    is up, and for a report that comes after a later one.
     """
     offered = host_rows(zone.conf, zone.clock, hosts)
     now, new_id = zone.clock.now(), zone.clock.new_uuid()
+    new = Service(new_id, service, caller.user_id, now, agent_id=caller.agent_id)
 
     def fn(tx: Transaction) -> tuple[Mapping[str, str], int]:
-        registered = services.register(tx, service, caller.user_id, now, new_id, known)
+        registered = services.register(tx, new, known, zone.conf.service_down_time)
         # An agent that fences promises it with its next heartbeat.
         fencing_promises.withdraw(tx, registered.id)
         ids = host_registry.register(tx, registered, offered, zone.conf.service_down_time)
@@ -243,7 +244,7 @@ def _own(store: Store, heartbeats: Heartbeats, caller: Caller, name: str) -> Ser
 
 def _known(store: Store, caller: Caller, name: str) -> Service:
     """Look up the caller's service as `_own` does, for calls that are not heartbeats."""
-    return store.read(lambda tx: services.own(tx, name, caller.user_id))
+    return store.read(lambda tx: services.own(tx, name, caller.user_id, caller.agent_id))
 
 
 def _take(zone: Zone, service: Service, reports: Sequence[AgentReport]) -> bool:

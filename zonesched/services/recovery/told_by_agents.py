@@ -25,7 +25,7 @@ def take(
     After the recovery only what no row has is noted: the agent keeps it, and its host takes no more.
     """
 
-    own = zone.store.read(lambda tx: services.own(tx, service, caller.user_id))
+    own = zone.store.read(lambda tx: services.own(tx, service, caller.user_id, caller.agent_id))
     zone.heartbeats.note(own.id)
 
     def fn(tx: Transaction) -> None:
@@ -59,7 +59,7 @@ def history(store: Store, caller: Caller, service: str) -> History:
     """Read what an agent needs to know of the zone's history. Raises NotFound, Forbidden."""
 
     def fn(tx: Transaction) -> History:
-        own = services.own(tx, service, caller.user_id)
+        own = services.own(tx, service, caller.user_id, caller.agent_id)
         return History(recovery.kept(tx, own.id), identity.newest_start(tx))
 
     return store.read(fn)
