@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
@@ -20,7 +21,7 @@ from zonesched.compute import launcher, lease, watchdog
 from zonesched.compute.agent import Agent, Rhythm
 from zonesched.compute.client import ZoneIdentity
 from zonesched.compute.connection import ZoneUnavailable
-from zonesched.compute.driver import DriverSettings
+from zonesched.compute.driver import DriverSettings, HasWork
 from zonesched.compute.instance_folder import InstanceFolder
 from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.lease import Lease
@@ -115,6 +116,30 @@ def test_a_lease_that_is_prolonged_ends_nothing_and_a_killed_watchdog_is_started
     eventually("the watchdog runs again", bench.watchdogs)
     assert len(bench.watchdogs()) == 1
     assert bench.running()
+
+
+def test_an_agent_whose_watchdog_is_dead_and_cannot_be_started_ends_what_runs(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given a machine on which no process can be started any more, and a watchdog that was killed
+    bench.hold(1, 4.0)
+    bench.driver.spawn(WANTED)
+    bench.until(built())
+    ends_at = bench.driver.lease().until_s
+    (watchdog_process,) = bench.driver._launched[:1]
+    watchdog_process.kill()
+    watchdog_process.wait()
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    # when the lease cannot be renewed
+    with pytest.raises(OSError, match="nowhere"):
+        bench.hold(1, 600.0)
+    assert isinstance(bench.driver, HasWork)
+    assert bench.driver.work() <= 0.5
+    assert bench.running()
+    # then nothing runs once it has ended, whatever was written of it
+    eventually("it has ended", lambda: bench.driver.work() and not bench.running())
+    assert ends_at <= CLOCK.monotonic() <= ends_at + 3.0
+    bench.until(Fenced(A))
 
 
 class AZone:

@@ -68,6 +68,14 @@ class ProcessDriver:
             self._launched += watchdog.ensure(self._root)
         self._lease = lease_
 
+    def work(self) -> float:
+        """End all instances once the lease has ended; return the pause until the next look at it.
+
+        The watchdog does so as well, but may have been killed on a machine that cannot start another one. The
+        lease is the one that the driver holds: a later one may be written that nobody keeps.
+        """
+        return min(watchdog.look(self._root, self._lease), watchdog.LOOK_S)
+
     def found(self) -> Sequence[Key]:
         """Find the instances of an earlier agent, running or ended; those that never started are left out."""
         for folder in instance_folder.all_in(self._root):

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from zonesched.compute import instance_folder, lease, process_table
 from zonesched.compute.instance_folder import InstanceFolder
+from zonesched.compute.lease import Lease
 
 LOCK = "watchdog.lock"
 LOOK_S = 0.5
@@ -86,18 +87,20 @@ def _watch(root: Path) -> bool:
     lock = os.open(root / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        while (pause_s := _step(root)) < math.inf:
+        while (pause_s := look(root, lease.read(root))) < math.inf:
             time.sleep(pause_s)
     except BlockingIOError:
         return False
     finally:
         os.close(lock)
-    return _step(root) < math.inf
+    return look(root, lease.read(root)) < math.inf
 
 
-def _step(root: Path) -> float:
-    """End what may no longer run; return the pause until the next look, infinite where nothing is left."""
-    present = lease.read(root)
+def look(root: Path, present: Lease) -> float:
+    """End what may no longer run under a lease; return the pause until the next look.
+
+    It is infinite where nothing is left.
+    """
     if present.until_s == math.inf:
         return math.inf
     left_s = present.until_s - time.clock_gettime(time.CLOCK_BOOTTIME)
