@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import socket
 import time
 from collections.abc import Iterator, Sequence
@@ -111,6 +113,42 @@ class TestRabbitMq:
             assert (message.content_type, json.loads(message.body)) == ("application/json", said)
             assert bound.get(no_ack=True) is None
             assert all_heard([zone], 1) == [[Kind.HOSTS]]
+
+    def test_an_agent_with_the_permissions_of_the_guide_hears_what_is_for_it_and_nothing_else(
+        self, server: Server
+    ) -> None:
+        guide = (Path(__file__).parents[2] / "docs" / "operate.md").read_text()
+        server.control("add_vhost", "zone-1")
+        server.control("set_permissions", "-p", "zone-1", "guest", ".*", ".*", ".*")
+        server.control("add_user", "agent", "secret")
+        for line in re.findall(r"^rabbitmqctl (.*)$", guide.replace("\\\n", ""), re.MULTILINE):
+            server.control(*shlex.split(line))
+        of_agent = f"amqp://agent:secret@127.0.0.1:{server.port}/zone-1"
+        of_zone = f"amqp://guest:guest@127.0.0.1:{server.port}/zone-1"
+        own = Notification(Kind.WORK, key_of("compute", "agent"))
+        with (
+            closing(open_broker(of_zone, "nova", for_process("nova", "a:1"))) as zone,
+            closing(open_broker(of_agent, "nova", for_agent("nova", "agent"))) as agent,
+        ):
+            zone.receive(5)
+            agent.receive(5)
+            zone.publish([own])
+            assert all_heard([agent], 1) == [[Kind.WORK]]
+            with pytest.raises(BrokerUnavailable):
+                agent.publish([own])
+
+            queue, topic = "nova.compute.agent", kombu.Exchange("nova", "topic")
+            for key in ("#", "notifications.info", "compute.other"):
+                with (
+                    kombu.Connection(of_agent) as attacker,
+                    pytest.raises(attacker.channel_errors, match="ACCESS_REFUSED"),
+                ):
+                    kombu.Queue(queue, topic, key)(attacker.default_channel).queue_bind()
+            with (
+                kombu.Connection(of_agent) as attacker,
+                pytest.raises(attacker.channel_errors, match="ACCESS_REFUSED"),
+            ):
+                attacker.default_channel.exchange_delete("nova.scheduler_fanout")
 
     def test_a_message_that_is_no_hint_is_passed_over(self, server: Server) -> None:
         with closing(amqp.AmqpBroker(url(server.port), "nova", for_agent("nova", "agent.1"))) as agent:
