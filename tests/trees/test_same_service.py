@@ -162,6 +162,28 @@ def test_a_restored_zone_that_knows_the_agent_before_hears_the_present_one(tree:
     assert status(tree, uuid) == "ACTIVE"
 
 
+def test_an_agent_takes_the_place_of_one_that_fences_once_nothing_of_that_runs(tree: Tree) -> None:
+    # given an agent that promised to end its instances later than it counts as down
+    node, fence_s = tree.nodes["zone"], 5 * DOWN_S
+    client, (first, second) = node.client("compute"), tree.clock.new_uuids(2)
+    body = {"service": "compute", "hosts": []}
+
+    def register(agent: str) -> int:
+        return client.call("PUT", "/hosts", body, headers={"X-Zonesched-Agent": agent}).status
+
+    assert register(first) == 200
+    beat = {"service": "compute", "fence_after": fence_s}
+    assert client.post("/hosts/beat", beat, headers={"X-Zonesched-Agent": first}).status == 204
+    # when another one comes, while the instances of the first may still run
+    end(tree)
+    refused = register(second)
+    tree.clock.advance(fence_s)
+    too_early = register(second)
+    # then it is taken once they have ended for sure
+    tree.clock.advance(0.1 * fence_s + 5.0)
+    assert (refused, too_early, register(second)) == (409, 409, 200)
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [

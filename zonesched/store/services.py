@@ -10,8 +10,9 @@ from sqlalchemy.engine import Connection
 
 from zonesched.broker.contract import COMPUTE, SCHEDULER
 from zonesched.errors import Conflict, Forbidden, NotFound
+from zonesched.model.fencing import fenced_after_s
 from zonesched.model.views import Binary
-from zonesched.store import claims
+from zonesched.store import claims, fencing_promises
 from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, one_of
 
@@ -136,11 +137,17 @@ def own(tx: Connection, name: str, user_id: str, agent_id: str = "") -> Service:
     return found
 
 
+def _fenced_after_s(tx: Connection, service_id: str) -> float:
+    """Return how long instances may run after the last heartbeat of an agent that fences, else 0."""
+    promise = fencing_promises.read(tx, service_id)
+    return 0.0 if promise is None else fenced_after_s(promise.fence_after_s)
+
+
 def _of_another_agent(name: str) -> Conflict:
     return Conflict(
         f"Service {name} belongs to another agent, which has another state folder. Give each agent a name of"
         " its own with --service. An agent takes the place of another once that has not called for"
-        " service_down_time.",
+        " service_down_time, and then for the time of its --fence-after where it fences.",
         code="service_belongs_to_another_agent",
         field="service",
     )
@@ -149,10 +156,10 @@ def _of_another_agent(name: str) -> Conflict:
 def register(tx: Connection, new: Service, known: int | None, down_time_s: float) -> Service:
     """Register a service with its heartbeat; a known one of its name keeps its id.
 
-    One whose user was deleted goes to this user. One whose agent has not called for `down_time_s` goes to
-    this agent. That it is forced down is not enough: an agent that still calls would take it back at once,
-    and both would run its instances. `known`: the number of its registrations when the agent wrote this one,
-    None where it does not say.
+    One whose user was deleted goes to this user. One whose agent has not called for `down_time_s`, nor since
+    its instances have ended if it fences, goes to this agent. That it is forced down is not enough: an agent
+    that still calls would take it back at once, and both would run its instances. `known`: the number of its
+    registrations when the agent wrote this one, None where it does not say.
     Raises Forbidden for a service that belongs to another user, Conflict for one of another agent and where
     it was registered since.
     """
@@ -173,7 +180,7 @@ def register(tx: Connection, new: Service, known: int | None, down_time_s: float
     if row.user_id != new.user_id and is_user(tx, row.user_id):
         own(tx, name, new.user_id)
     is_other = "" not in (new.agent_id, row.agent_id) and new.agent_id != row.agent_id
-    if is_other and is_up(row.last_seen_at, now, down_time_s):
+    if is_other and is_up(row.last_seen_at, now, down_time_s + _fenced_after_s(tx, row.id)):
         raise _of_another_agent(name)
     values = {
         "user_id": new.user_id,
