@@ -276,6 +276,27 @@ class TestListening:
         assert wakes_of_boots(zone) == [count + 1 for count in woken]
 
 
+def test_a_process_that_stops_while_the_database_is_away_closes_all_and_says_in_a_line_what_becomes_of_boots(
+    zone: Zone, tmp_path: Path, exchange: Exchange, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = a_process(tmp_path, exchange, "two")
+    zone.notifications.broker.receive(0.0)
+    a_boot(zone)
+    other.store.write(lambda tx: tx.exec_driver_sql("ALTER TABLE reservations RENAME TO gone"))
+    caplog.clear()
+
+    zone.stop()
+
+    other.store.write(lambda tx: tx.exec_driver_sql("ALTER TABLE gone RENAME TO reservations"))
+    [line] = [line for line in caplog.records if "unfinished boots" in line.getMessage()]
+    assert line.getMessage().startswith(
+        "unfinished boots go on in other processes once their leases end: the"
+    )
+    assert line.exc_info is None
+    # A closed one connects anew.
+    assert zone.notifications.broker.receive(0.0) == [Kind.MISSED]
+
+
 class Refusing(NoBroker):
     """A broker that is away for these reasons in turn, then there."""
 

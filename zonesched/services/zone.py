@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -37,11 +38,14 @@ from zonesched.services.state.store_counts import StoreCounts
 from zonesched.services.state.wake import Wake
 from zonesched.store import identity, recovery, reservations, schema
 from zonesched.store.identity import Identity
+from zonesched.store.outages import summary
 from zonesched.store.reservations import Lease
-from zonesched.store.store import Store, Transaction
+from zonesched.store.store import Store, StoreError, Transaction
 from zonesched.zones.client import ChildClient
 from zonesched.zones.transport import HttpTransport, Transport
 from zonesched.zones.zone_manager import ZoneManager
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -171,9 +175,14 @@ class Zone:
         self.boots.close()
         self.executor.stop()
         if unended := self.boots.unended():
-            self.store.write(lambda tx: _give_back(tx, unended))
-            self.wake.boots_elsewhere()
-            self.notifications.send()
+            try:
+                self.store.write(lambda tx: _give_back(tx, unended))
+                self.wake.boots_elsewhere()
+                self.notifications.send()
+            except StoreError as error:
+                log.error(
+                    "unfinished boots go on in other processes once their leases end: %s", summary(error)
+                )
         self.notifications.broker.close()
         self.group.close()
         self.store.close()
