@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 import time
@@ -237,13 +238,16 @@ def seconds_until_refused(group: ServiceGroup) -> float:
     return time.monotonic() - started_at
 
 
-@pytest.mark.parametrize("scheme", ["redis", "memcached", "etcd3+http"])
-def test_a_group_of_each_kind_that_is_not_there_is_told_by_its_connection(scheme: str) -> None:
+@pytest.mark.parametrize("scheme", ["redis", "memcached", "etcd3+http", "zookeeper"])
+def test_a_group_of_each_kind_that_is_not_there_is_told_by_its_connection_alone(
+    scheme: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with (
         closing(open_group(f"{scheme}://127.0.0.1:1", "zone-1", MEMBER, 30.0)) as group,
-        pytest.raises(GroupUnavailable, match=r"refused|Failed to establish"),
+        pytest.raises(GroupUnavailable, match=r"refused|Failed to establish|Connection time-out"),
     ):
         group.beat()
+    assert [line.getMessage() for line in caplog.records if line.levelno >= logging.WARNING] == []
 
 
 @pytest.fixture(scope="module")

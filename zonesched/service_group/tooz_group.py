@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from contextlib import suppress
 from typing import Any
@@ -10,6 +11,9 @@ from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
 from tooz import coordination
 
 from zonesched.service_group.contract import GroupUnavailable
+
+# Logs a line for each of its tries, several a second; what came of them is in our own error.
+logging.getLogger("kazoo").setLevel(logging.CRITICAL)
 
 IO_TIMEOUT_S = 3
 """Longest wait for an answer; a whole number."""
