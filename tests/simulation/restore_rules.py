@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import orjson
 import requests
 
+from tests.simulation.furniture import FLAVORS
 from tests.simulation.network import Exchange
 from tests.simulation.reach import Reach
 from tests.simulation.restore_points import LIVING, OLD_ENTRY
@@ -70,6 +71,8 @@ def own_boots(rows: sqlite3.Connection) -> frozenset[str]:
 def decided_wrong(site: Site, there: set[Key], below: set[Key], living: frozenset[str]) -> Iterator[str]:
     """When a recovery ends: what is there has its place or is kept, and what has ended is not there.
 
+    What runs on a host that has shrunk since has no place any more: it is kept, and its row has ended.
+
     `there` is what the zone's agents have, `below` what its children have; `living`: by the copy.
     """
     noted = set(site.rows.execute("SELECT uuid, number FROM found_instances").fetchall())
@@ -78,10 +81,25 @@ def decided_wrong(site: Site, there: set[Key], below: set[Key], living: frozense
     ended = site.rows.execute(
         "SELECT uuid FROM instances WHERE reason = 'lost_in_restore' AND status IN ('ERROR', 'DELETED')"
     )
-    running = {uuid for uuid, _ in there | below}
+    running = {uuid for uuid, _ in there | below} - _kept_on_full_hosts(site)
     for (uuid,) in ended:
         if uuid in running & living:
             yield f"P11 {site.name}: {uuid} is there, and has ended"
+
+
+def _kept_on_full_hosts(site: Site) -> set[str]:
+    return {uuid for (uuid,) in site.rows.execute(_KEPT_ON_FULL_HOSTS).fetchall()}
+
+
+_LARGEST = {
+    "VCPU": max(vcpus for vcpus, _ in FLAVORS.values()),
+    "MEMORY_MB": max(ram_mb for _, ram_mb in FLAVORS.values()),
+}
+_KEPT_ON_FULL_HOSTS = " UNION ".join(
+    "SELECT f.uuid FROM found_instances f JOIN inventories i ON i.host_id = f.host_id"
+    f" WHERE i.resource_class = '{resource}' AND i.used + {amount} > i.capacity"
+    for resource, amount in _LARGEST.items()
+)
 
 
 def lives_on(site: Site, lost: frozenset[str]) -> Iterator[str]:
