@@ -1,4 +1,4 @@
-"""What the status of a child's answer says: that it did what it was asked, was busy, failed or refused."""
+"""Meaning of the status of a child's answer: done, or the child was busy, failed or refused the call."""
 
 from __future__ import annotations
 
