@@ -28,7 +28,6 @@ from zonesched.compute.lease import Lease
 from zonesched.compute.machine import Built, DriverEvent, Fenced, Fetched, Key, Wanted
 from zonesched.compute.process import ProcessDriver
 from zonesched.compute.process_table import members, sessions
-from zonesched.compute.restored_zone import Running
 from zonesched.seams import SuspendAwareClock
 
 pytestmark = pytest.mark.slow
@@ -158,11 +157,6 @@ class AZone:
 
     def fetch(self) -> Fetched:
         raise ZoneUnavailable("it compares its rows")
-
-    def tell(self, running: Sequence[Running]) -> None:
-        raise NotImplementedError
-
-    report = bring_console = tell
 
 
 def test_an_agent_promises_nothing_before_there_is_a_watchdog_again(bench: Bench) -> None:
