@@ -19,6 +19,12 @@ IMAGES = (
 )
 TIMES = ("2100-01-01T00:00:00Z", "2000-01-01T00:00:00Z")
 HERE = "http://localhost"
+LISTS_OF_OPENSTACK = """
+    /servers /flavors /images /extensions /os-keypairs /os-server-groups /os-aggregates /os-services
+    /os-hypervisors /os-hosts /os-migrations /os-simple-tenant-usage /os-availability-zone
+    /os-availability-zone/detail /servers/{id}/os-interface /servers/{id}/migrations
+    /servers/{id}/os-instance-actions /servers/{id}/os-volume_attachments
+"""
 
 
 @pytest.fixture(scope="module")
@@ -292,3 +298,17 @@ def test_lists_that_are_always_empty_take_a_page(node: Node) -> None:
 @pytest.mark.parametrize("key", ["ephemeral_gb", "rxtx_factor", "disabled", "is_public"])
 def test_flavors_in_each_order(node: Node, key: str) -> None:
     assert len(ask(node, f"/flavors?sort_key={key}")["flavors"]) == 2
+
+
+@pytest.mark.parametrize("path", LISTS_OF_OPENSTACK.split())
+@pytest.mark.parametrize("minor", [1, 98])
+def test_unknown_parameters_of_openstacks_lists_are_ignored(node: Node, path: str, minor: int) -> None:
+    path = path.replace("{id}", server_id(node))
+
+    assert ask(node, f"{path}?unknown=1&limit=1000", minor) is not None
+
+
+def test_a_zones_own_lists_refuse_unknown_parameters(node: Node) -> None:
+    for path in ("/reservations", "/zones", "/users", "/audit"):
+        refused = node.client().get(f"{path}?unknown=1").json["badRequest"]
+        assert (refused["error_code"], refused["field"]) == ("unknown_field", "unknown"), path

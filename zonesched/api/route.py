@@ -9,7 +9,7 @@ from zonesched.api import glance, identity
 from zonesched.api.answer import Answer
 from zonesched.api.call import Handler
 from zonesched.api.links import PREFIX
-from zonesched.api.schemas.fields import Schema
+from zonesched.api.schemas.fields import LenientQuery, Schema
 from zonesched.model.caller import Role
 
 MOUNTS = ("", PREFIX)
@@ -41,6 +41,10 @@ DRAIN = "/zones/{id}/action"
 
 class NoQuery(Schema):
     """No parameters."""
+
+
+class IgnoredQuery(LenientQuery):
+    """No parameters of a list of OpenStack's, whose clients send a `limit` to each list."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from zonesched.api.schemas.body_limit import WITH_MAP, BodyLimit
 from zonesched.api.schemas.fields import (
     MAX_ITEMS,
     WHOLE,
+    LenientQuery,
     Name,
     Schema,
     Text,
@@ -20,7 +21,7 @@ from zonesched.api.schemas.fields import (
 from zonesched.model.aggregate import AVAILABILITY_ZONE
 
 
-class AggregatesQuery(Schema):
+class AggregatesQuery(LenientQuery):
     """The page of aggregates to list; without a parameter, all. `marker`: the last one of the page before."""
 
     limit: WholeOrPage = WHOLE

@@ -9,6 +9,7 @@ from pydantic import Field
 from zonesched.api.schemas.fields import (
     KEYPAIR_NAME,
     LONGEST_PAGE,
+    LenientQuery,
     PageLimit,
     Schema,
     Text,
@@ -32,7 +33,7 @@ class KeypairBody(Schema):
     keypair: NewKeypair
 
 
-class KeypairQuery(Schema):
+class KeypairQuery(LenientQuery):
     """The owner of a key pair, where an admin names another user."""
 
     user_id: Text = ""

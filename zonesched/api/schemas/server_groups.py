@@ -10,6 +10,7 @@ from zonesched.api.schemas.fields import (
     LONGEST_PAGE,
     MAX_INT,
     IntOrDigits,
+    LenientQuery,
     Name,
     PageLimit,
     QueryBool,
@@ -68,7 +69,7 @@ class ServerGroupBody(Schema):
         return ServerGroupForm(new.name, policy, new.rules.max_server_per_host)
 
 
-class GroupsQuery(Schema):
+class GroupsQuery(LenientQuery):
     """Which server groups to list; `marker` is the last one of the page before, and `offset` counts from it.
 
     OpenStack Nova has no marker here, and its clients send one for the page after the first.

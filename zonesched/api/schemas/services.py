@@ -5,11 +5,19 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from zonesched.api.schemas.body_limit import SMALL, BodyLimit
-from zonesched.api.schemas.fields import WHOLE, Name, Schema, SpelledBool, Text, WholeOrPage
+from zonesched.api.schemas.fields import (
+    WHOLE,
+    LenientQuery,
+    Name,
+    Schema,
+    SpelledBool,
+    Text,
+    WholeOrPage,
+)
 from zonesched.model.views import Binary, ServiceChange
 
 
-class ServicesQuery(Schema):
+class ServicesQuery(LenientQuery):
     """The services to list; without a parameter, all. `marker`: the last one of the page before."""
 
     host: Text = ""
