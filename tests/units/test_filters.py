@@ -327,6 +327,13 @@ QUERY_EXAMPLES = [
     ('["=", "$hypervisor_type", "QEMU"]', True),
     ('[">=", "$hypervisor_version", 2012000]', True),
     ('["=", "$cpu_info.vendor", "Intel"]', True),
+    ("[]", True),
+    ('["and", true, [">=", "$free_ram_mb", 1024]]', True),
+    ('["and", false, [">=", "$free_ram_mb", 1024]]', False),
+    ('["or", false, []]', True),
+    ('["not", true, false, true, false]', True),
+    ('["not", true, true]', False),
+    ('["and", ["or", true, false], [">", 2, 1]]', True),
 ]
 
 
@@ -339,7 +346,6 @@ def test_a_query_holds_as_its_grammar_says(query: str, passes: bool) -> None:
 MALFORMED = [
     "not json",
     "{}",
-    "[]",
     "5",
     '"$free_ram_mb"',
     "null",

@@ -15,8 +15,9 @@ class JSONFilter(BaseHostFilter):
 
     Reads: the hint `query`, a JSON list, or its text, whose first element is an operator. `= < > <= >=`
     compare the first operand with each of the others, `in` looks for it among them; `and`, `or` and `not`
-    take such lists. `< > <= >=` compare numbers only. A value that a host does not have, or that is of
-    another kind, meets no comparison. A text that starts with `$` is one of the host's numbers
+    take such lists, or `true` and `false`. Every host meets an empty list. `< > <= >=` compare numbers only.
+    A value that a host does not have, or that is of another kind, meets no comparison. A text that starts
+    with `$` is one of the host's numbers
     (`$free_ram_mb`, `$total_usable_ram_mb`, `$free_disk_mb`, `$total_usable_disk_gb`, `$disk_mb_used`,
     `$vcpus_total`, `$vcpus_used`) or a path into its capabilities (`$capabilities.cpu_info.vendor`;
     `$cpu_info`, `$hypervisor_type`, `$hypervisor_version` and `$supported_instances` also without

@@ -3,7 +3,8 @@
     ["and", [">=", "$free_ram_mb", 1024], ["in", "$capabilities.gpu", "a100", "h100"]]
 
 `=  <  >  <=  >=` compare their first operand with each of the others, `in` looks for it among them; `and`,
-`or` and `not` take conditions (`not` of several: one of them is false). A text that starts with `$` is a
+`or` and `not` take conditions (`not` of several: one of them is false). `true`, `false` and a list without
+elements, which every host meets, are conditions, too. A text that starts with `$` is a
 variable: a number of the host (`$free_ram_mb`), or a path into its capabilities. A comparison with a value
 that the host does not have, or of different kinds (number, text, truth), does not hold.
 
@@ -173,6 +174,23 @@ def _is_among(value: object, wanted: frozenset[tuple[str, object]]) -> bool:
 
 
 @dataclass(frozen=True)
+class Truth(Query):
+    """A condition that is the same for every host."""
+
+    is_met: bool
+
+    @property
+    def reads_numbers(self) -> bool:
+        return False
+
+    def holds(self, state: HostState) -> bool:
+        return self.is_met
+
+    def hold(self, hosts: HostView) -> Bools:
+        return hosts.everyone if self.is_met else ~hosts.everyone
+
+
+@dataclass(frozen=True)
 class Junction(Query):
     """`and`, `or` or `not` of conditions."""
 
@@ -226,7 +244,10 @@ class _Reader:
         self._operands = 0
 
     def condition(self, value: object, depth: int) -> Query:
-        if not isinstance(value, list) or not value:
+        if isinstance(value, bool) or value == []:
+            self._count(1)
+            return Truth(value is not False)
+        if not isinstance(value, list):
             raise _invalid("a condition must be a list that starts with an operator")
         if depth == 0:
             raise _invalid(f"it is deeper than {MAX_DEPTH} lists")
@@ -243,13 +264,16 @@ class _Reader:
     def _comparison(self, word: str, values: Sequence[object]) -> Comparison:
         if len(values) < 2:
             raise _invalid(f"{word!r} needs at least two operands")
-        self._operands += len(values)
-        if self._operands > MAX_OPERANDS:
-            raise _invalid(f"it has more than {MAX_OPERANDS} operands")
+        self._count(len(values))
         first, *others = (_operand(word, value) for value in values)
         if word == MEMBERSHIP:
             return Comparison(operator.eq, first, tuple(others), any_other=True)
         return Comparison(COMPARISONS[word], first, tuple(others))
+
+    def _count(self, operands: int) -> None:
+        self._operands += operands
+        if self._operands > MAX_OPERANDS:
+            raise _invalid(f"it has more than {MAX_OPERANDS} operands")
 
 
 def _operand(word: str, value: object) -> Operand:
