@@ -251,6 +251,21 @@ class TestUsers:
 
 
 class TestQuotas:
+    def test_one_below_the_use_is_set_by_force_alone(self, tree: Tree, node: Node) -> None:
+        booted(tree, 2)
+        path = f"/os-quota-sets/{project_of(node)}"
+
+        refused = node.client().call("PUT", path, {"quota_set": {"instances": 1}})
+        kept = node.client().get(path).json["quota_set"]["instances"]
+        as_used = node.client().call("PUT", path, {"quota_set": {"instances": 2}})
+        forced = node.client().call("PUT", path, {"quota_set": {"instances": 1, "force": True}})
+
+        found = refused.json["badRequest"]
+        assert (found["error_code"], found["field"]) == ("out_of_range", "quota_set.instances")
+        assert kept > 2
+        assert as_used.json["quota_set"]["instances"] == 2
+        assert forced.json["quota_set"]["instances"] == 1
+
     def test_their_detail_has_the_use(self, tree: Tree, node: Node) -> None:
         booted(tree, 2)
         group = {"server_group": {"name": "g", "policy": "anti-affinity"}}

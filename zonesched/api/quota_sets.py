@@ -60,12 +60,18 @@ def defaults(call: Call) -> Answer:
 
 
 def change(call: Call) -> Answer:
-    """Override the quota of a project's instances; the others are not limited here."""
+    """Override the quota of a project's instances; the others are not limited here.
+
+    Raises BadRequest for fewer than the project has, unless the caller forces it.
+    """
     zone, asked = call.zone, call.body.quota_set
     _refuse_others(call, "quota_set", asked)
     if asked.instances is not None:
-        wanted = {PROJECT_INSTANCES: LARGEST if asked.instances == UNLIMITED else asked.instances}
-        quota_overrides.change_project(zone.store, zone.quotas, call.args["id"], wanted)
+        wanted = LARGEST if asked.instances == UNLIMITED else asked.instances
+        if not asked.force:
+            _check_use(call, wanted)
+        changes = {PROJECT_INSTANCES: wanted}
+        quota_overrides.change_project(zone.store, zone.quotas, call.args["id"], changes)
     found = quota_overrides.of_project(zone.store, zone.quotas, call.args["id"])
     return ok({"quota_set": _quotas(call, _instances(found))})
 
@@ -100,6 +106,15 @@ def _refuse_others(call: Call, name: str, asked: QuotaSet) -> None:
     for quota, value in asked.others().items():
         if value != quotas[quota]:
             raise BadRequest(f"{name}.{quota}: this zone sets no such quota.", field=f"{name}.{quota}")
+
+
+def _check_use(call: Call, instances: int) -> None:
+    """Raise BadRequest where the project has more instances."""
+    used = quota_overrides.use_of_project(call.zone.store, call.zone.uuid, call.args["id"]).instances
+    if instances < used:
+        field = "quota_set.instances"
+        message = f'{field}: the project has {used} instances; "force": true sets a quota below that.'
+        raise BadRequest(message, code="out_of_range", field=field)
 
 
 def _readable(call: Call) -> str:

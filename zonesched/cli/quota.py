@@ -37,12 +37,13 @@ def list_(session: Session, project: str) -> None:
 @quota.command("set")
 @click.argument("project")
 @click.option("--instances", type=click.IntRange(min=-1), required=True, help="Most instances; -1: no limit.")
+@click.option("--force", is_flag=True, help="Set it also below what the project has.")
 @item_options
 @pass_session
-def set_(session: Session, project: str, instances: int) -> None:
+def set_(session: Session, project: str, instances: int, force: bool) -> None:
     """Set how many instances a project may have (admin)."""
     check_fields(session, FIELDS)
-    answer = session.call("PUT", _path(project), {"quota_set": {"instances": instances}})
+    answer = session.call("PUT", _path(project), {"quota_set": {"instances": instances, "force": force}})
     print_item(session, answer, answer["quota_set"])
 
 
