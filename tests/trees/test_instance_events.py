@@ -31,7 +31,7 @@ from zonesched.services import background
 from zonesched.services.boot import boot
 from zonesched.services.catalog import flavors, images
 from zonesched.services.hosts import hosts
-from zonesched.services.owners import actions, servers
+from zonesched.services.owners import action_history, actions, servers
 from zonesched.services.zone import Zone
 from zonesched.store import instances
 from zonesched.store.store import StoreError
@@ -158,6 +158,19 @@ def test_actions_are_told_when_they_have_ended_and_how(scene: Scene) -> None:
     data = stopped[0]["payload"]["nova_object.data"]
     assert (data["power_state"], data["action_initiator_user"], data["fault"]) == ("stopped", "user-1", None)
     assert scene.types() == ["instance.power_on.error"]
+
+
+def test_an_action_that_no_request_asked_for_has_the_id_of_its_list(scene: Scene) -> None:
+    (uuid,) = scene.boot()
+    scene.report(uuid)
+    scene.types()
+
+    # Nothing of a request is here, as in the background work of a zone.
+    scene.act(uuid, LockServer("keep"))
+    (told,) = scene.told()
+
+    request_id = told["payload"]["nova_object.data"]["request_id"]
+    assert action_history.show_action(scene.zone, USER, uuid, request_id).action == "lock"
 
 
 def test_an_action_that_was_overtaken_is_not_told(scene: Scene) -> None:

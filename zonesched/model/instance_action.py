@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID, uuid5
 
 from zonesched.model.desired_state import Action, Result
 
@@ -27,6 +28,11 @@ class ActionView:
     result: Result | None
     reason: str
     details: str = ""
+
+
+def own_request_id(uuid: str, number: int) -> str:
+    """Return the id of an action that has none, since no request asked for it: the zone did it by itself."""
+    return f"req-{uuid5(UUID(uuid), str(number))}"
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from uuid import UUID, uuid5
 
 from zonesched.errors import NotFound
 from zonesched.model.caller import Caller, Role
 from zonesched.model.desired_state import Result
-from zonesched.model.instance_action import ActionView
+from zonesched.model.instance_action import ActionView, own_request_id
 from zonesched.model.placement import BUILDING_STATUSES, InstanceStatus
 from zonesched.services.owners.scopes import scope_of
 from zonesched.services.select import faults
@@ -65,14 +64,14 @@ def show_action(zone: Zone, caller: Caller, uuid: str, request_id: str) -> Actio
 def _told_apart(views: Sequence[ActionView], numbers: Sequence[int]) -> list[ActionView]:
     """Give an id to each action without one, and to all but the newest of those that share one.
 
-    No request has asked for what a zone does by itself, and a caller may send several with one id. Clients
-    page through a list by these ids, and ask for one action by them.
+    A caller may send several requests with one id. Clients page through a list by these ids, and ask for one
+    action by them.
     """
     found: list[ActionView] = []
     known = {""}
     for view, number in zip(views, numbers, strict=True):
         if view.request_id in known:
-            view = replace(view, request_id=f"req-{uuid5(UUID(view.uuid), str(number))}")
+            view = replace(view, request_id=own_request_id(view.uuid, number))
         known.add(view.request_id)
         found.append(view)
     return found

@@ -18,6 +18,7 @@ import orjson
 
 from zonesched.broker.contract import Event
 from zonesched.model.desired_state import NEW, Result
+from zonesched.model.instance_action import own_request_id
 from zonesched.model.instance_image import image_of
 from zonesched.model.placement import InstanceStatus
 from zonesched.store import instance_actions, instance_states, instances, reservations
@@ -153,7 +154,7 @@ def _type_of(action: InstanceAction) -> str:
 
 def _action(action: InstanceAction) -> dict[str, Any]:
     return {
-        "request_id": action.request_id,
+        "request_id": action.request_id or own_request_id(action.uuid, action.number),
         "action_initiator_user": action.user_id,
         "action_initiator_project": action.project_id,
         "fault": action.reason or None,
