@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from html import unescape
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import psycopg
 import pytest
@@ -70,6 +72,13 @@ def boot(tree: Tree, node: Node, name: str = "web", count: int = 2, user: str = 
     tree.settle()
     PlayedAgent(node).converge()
     return str(made.json["reservation_id"])
+
+
+def key_of(page: str) -> str:
+    """The key by which the form of a boot boots once."""
+    found = re.search(r'name="key" value="(\w+)"', page)
+    assert found is not None
+    return found[1]
 
 
 def last_entry(node: Node) -> dict[str, Any]:
@@ -156,6 +165,35 @@ def test_machines_have_no_dashboard(node: Node, role: str) -> None:
 def test_a_session_ends_by_time(tree: Tree, node: Node, admin: Visitor) -> None:
     tree.clock.advance(node.zone.conf.dashboard_session + 1)
     assert admin.get("/boots").status_code == 303
+
+
+def test_a_form_of_a_boot_that_comes_after_the_session_is_filled_in_again_once_its_reader_signs_in(
+    tree: Tree, node: Node, admin: Visitor
+) -> None:
+    form = {"name": "it's & more", "flavor": "small", "num_instances": "7", "hint_name_2": "rack"}
+    sent = {**form, "do": "boot", "key": "k", "form_token": admin.form_token("/boot")}
+    tree.clock.advance(node.zone.conf.dashboard_session + 1)
+
+    to_sign_in = admin.send("/boot", sent).headers["Location"]
+    asked = re.search(r'name="next" value="([^"]+)"', admin.text(to_sign_in.removeprefix("/dashboard")))
+    assert asked is not None
+    back = admin.sign_in(next=unescape(asked[1])).headers["Location"]
+    page = unescape(admin.text(back.removeprefix("/dashboard")))
+
+    for shown in ('value="it\'s & more"', " selected>small<", 'value="7"', 'value="rack"'):
+        assert shown in page
+    assert not {"key", "do", "form_token"} & parse_qs(urlsplit(back).query).keys()
+    assert node.client().get("/reservations").json["reservations"] == []
+
+
+def test_a_form_that_is_too_long_for_an_url_leads_to_its_page_empty(node: Node) -> None:
+    answer = Visitor(node).send("/boot", {"name": "x" * 1000})
+    assert answer.headers["Location"] == "/dashboard/sign-in?next=%2Fdashboard%2Fboot"
+
+
+def test_no_password_goes_through_the_sign_in(node: Node) -> None:
+    answer = Visitor(node).send("/users", {"do": "add", "name": "ann", "password": "secret"})
+    assert answer.headers["Location"] == "/dashboard/sign-in?next=%2Fdashboard%2Fusers"
 
 
 def test_who_signs_out_of_a_session_that_has_ended_can_sign_in_again(
@@ -492,15 +530,42 @@ def test_a_zone_that_was_restored_says_so_on_every_page(tree: Tree, node: Node) 
 
 
 def test_the_form_boots_once_however_often_it_is_sent(tree: Tree, node: Node, admin: Visitor) -> None:
-    page = admin.text("/boot")
-    key = re.search(r'name="key" value="(\w+)"', page)
-    assert key is not None
-    form = {"do": "boot", "name": "web", "flavor": "small", "num_instances": "3", "key": key[1]}
+    key = key_of(admin.text("/boot"))
+    form = {"do": "boot", "name": "web", "flavor": "small", "num_instances": "3", "key": key}
     answers = [admin.post("/boot", **form) for _ in range(2)]
     assert [answer.status_code for answer in answers] == [303, 303]
     assert answers[0].headers["Location"] == answers[1].headers["Location"]
     tree.settle()
     assert len(node.client().get("/servers").json["servers"]) == 3
+
+
+def test_the_form_boots_once_when_it_is_sent_again_after_a_lost_answer(
+    tree: Tree, node: Node, admin: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    form = {"do": "boot", "name": "web", "flavor": "small", "key": key_of(admin.text("/boot"))}
+    write = node.zone.store.write
+
+    def lose(fn: Callable[[Any], Any], *args: Any, **kwargs: Any) -> Any:
+        write(fn, *args, **kwargs)
+        raise sa.exc.OperationalError("COMMIT", {}, Exception("the answer is lost"))
+
+    token = admin.form_token("/boot")
+    with monkeypatch.context() as lost:
+        lost.setattr(node.zone.store, "write", lose)
+        page = admin.send("/boot", {**form, "form_token": token})
+    again = admin.post("/boot", **{**form, "key": key_of(page.text)})
+
+    assert (page.status_code, again.status_code) == (503, 303)
+    assert len(node.client().get("/reservations").json["reservations"]) == 1
+
+
+def test_a_form_that_was_changed_after_its_boot_gets_another_key(admin: Visitor) -> None:
+    form = {"do": "boot", "flavor": "small", "key": key_of(admin.text("/boot"))}
+    assert admin.post("/boot", name="one", **form).status_code == 303
+
+    page = admin.post("/boot", name="two", **form)
+
+    assert (page.status_code, key_of(page.text) != form["key"]) == (409, True)
 
 
 def test_every_flavor_and_image_can_be_chosen_and_every_flavor_is_listed(node: Node, admin: Visitor) -> None:
@@ -533,8 +598,8 @@ def test_a_dry_run_boots_nothing_and_shows_the_same_call_as_commands(node: Node,
         num_instances="100",
         min_count="2",
         filters="RamFilter, CoreFilter",
-        hint_name="force_hosts",
-        hint_value='["host-1"]',
+        hint_name_0="force_hosts",
+        hint_value_0='["host-1"]',
     ).text
     assert "16 of 100 would fit" in page
     assert "zonesched zone boot --flavor small --name" in page
@@ -805,6 +870,11 @@ def test_a_script_without_a_session_leaves_its_page(node: Node) -> None:
     answer = Visitor(node).get("/news", HX_Request="true")
     # HX-Refresh would have the browser send the form again, where the page is the answer to one.
     assert (answer.status_code, answer.headers.get("HX-Refresh")) == (401, None)
+
+
+def test_the_form_of_a_user_offers_no_admin_first(admin: Visitor) -> None:
+    first = re.search(r'<select name="role"><option[^>]*>(\w+)', admin.text("/users"))
+    assert first is not None and first[1] == "member"
 
 
 def test_users_and_aggregates_have_their_forms(node: Node, admin: Visitor) -> None:

@@ -35,6 +35,9 @@ SIGN_OUT = f"{sessions.PATH}/sign-out"
 ASSET = f"{sessions.PATH}/assets/<name>"
 OTHER = f"{sessions.PATH}/<path:rest>"
 ASSET_AGE_S = 604_800
+LONGEST_KEPT = 1000
+"""Characters of a form's fields that go through the sign-in: the line of a request is limited, and escapes
+take three times as many."""
 LIVE = "HX-Request"
 """Header of a page's own script, which asks for a part of it again."""
 
@@ -57,7 +60,8 @@ def add_dashboard(app: Flask) -> None:
     for endpoint, view in own.items():
         app.view_functions[endpoint] = _safely(endpoint.partition(" ")[2], view)
     for page in PAGES:
-        app.view_functions[page.endpoint] = _safely(page.path, _page_view(site, page))
+        view = _page_view(site, page)
+        app.view_functions[page.endpoint] = _safely(page.path, view, keeps_fields=page.keeps_fields)
 
 
 @cache
@@ -76,7 +80,7 @@ def _url_map() -> Map:
     return Map([*url_rules(), *rules], strict_slashes=False, merge_slashes=False)
 
 
-def _safely(path: str, view: View) -> View:
+def _safely(path: str, view: View, *, keeps_fields: bool = False) -> View:
     """Wrap a view: with the headers of the dashboard, and pages for its faults."""
 
     def answer(**args: str) -> Response:
@@ -85,7 +89,7 @@ def _safely(path: str, view: View) -> View:
             response = view(**args)
         except Unauthorized as fault:
             g.code = fault.code
-            response = _to_sign_in()
+            response = _to_sign_in(keeps_fields)
         except ZoneschedError as fault:
             g.code = fault.code
             response = _fault_page(fault)
@@ -151,14 +155,23 @@ def _query() -> dict[str, str]:
     return {name: str(value) for name, value in read_query(request).items()}
 
 
-def _to_sign_in() -> Response:
-    """Send a reader to the sign-in; a page's own script leaves the page for it."""
+def _to_sign_in(keeps_fields: bool) -> Response:
+    """Send a reader to the sign-in; a page's own script leaves the page for it.
+
+    `keeps_fields`: the page that is shown after it has the fields of the form that was sent.
+    """
     if request.headers.get(LIVE):
         return Response(status=401)
     if request.path in (SIGN_IN, SIGN_OUT):
         # Neither is a page to come back to.
         return _redirect(SIGN_IN)
-    return _redirect(render.with_query(SIGN_IN, {}, next=request.full_path.rstrip("?")))
+    back = request.full_path.rstrip("?")
+    if keeps_fields:
+        form = sessions.read_form(request)
+        fields = {name: form.get(name) for name in form.unverified if name not in sessions.OF_ONE_PAGE}
+        filled = render.with_query(request.path, fields)
+        back = filled if len(filled) <= LONGEST_KEPT else back
+    return _redirect(render.with_query(SIGN_IN, {}, next=back))
 
 
 def _fault_page(fault: ZoneschedError) -> Response:

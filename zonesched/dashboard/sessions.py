@@ -20,6 +20,8 @@ FORM_TYPE = "application/x-www-form-urlencoded"
 MAX_FORM_BYTES = 64 * 1024
 MAX_FIELDS = 200
 FORM_TOKEN = "form_token"
+OF_ONE_PAGE = frozenset({FORM_TOKEN, "key", "do"})
+"""Fields of forms that are not their reader's."""
 
 
 def cookie_name(zone_uuid: str) -> str:

@@ -30,6 +30,8 @@ class PageRoute:
     handler: Handler
     is_live: bool = False
     """Whether the page reads itself again when anything has changed."""
+    keeps_fields: bool = False
+    """Whether the page of the same path has its form filled in by its query, and no field is secret."""
 
     @property
     def endpoint(self) -> str:
@@ -50,7 +52,7 @@ PAGES: tuple[PageRoute, ...] = (
     PageRoute("GET", "/dashboard/boots", boots.list_all, is_live=True),
     PageRoute("GET", "/dashboard/boots/<id>", boots.show, is_live=True),
     PageRoute("GET", "/dashboard/boot", boot_form.show),
-    PageRoute("POST", "/dashboard/boot", boot_form.send),
+    PageRoute("POST", "/dashboard/boot", boot_form.send, keeps_fields=True),
     PageRoute("GET", "/dashboard/servers", servers.list_all, is_live=True),
     PageRoute("GET", "/dashboard/servers/<id>", servers.show, is_live=True),
     PageRoute("POST", "/dashboard/servers/<id>", servers.act),

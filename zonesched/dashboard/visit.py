@@ -28,10 +28,6 @@ class Form:
         """Return the first value with all its spaces, as a password needs it; "" without one."""
         return next(iter(self.unverified.get(name, ())), "")
 
-    def all(self, name: str) -> list[str]:
-        """Return all values."""
-        return [value.strip() for value in self.unverified.get(name, ())]
-
 
 @dataclass(frozen=True)
 class Visit:

@@ -7,15 +7,20 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from flask import g
+
+from zonesched.api import errors
 from zonesched.api.body import parse_object
+from zonesched.dashboard.sessions import OF_ONE_PAGE
 from zonesched.dashboard.visit import Form, Page, Redirect, Result, Visit
 from zonesched.errors import BadRequest, ZoneschedError
 
-KEY_BYTES = 16
+KEY, KEY_BYTES = "key", 16
 ROWS = 3
 """Rows for hints without a field of their own."""
 
 MAX_HINT_VALUES = 1000
+KEY_REUSED = "idempotency_key_reused"
 HINTS = ("group", "group_policy", "same_host", "different_host", "query")
 LISTS = frozenset({"same_host", "different_host"})
 FIELDS = ("name", "flavor", "image", "num_instances", "min_count", "availability_zone", "filters")
@@ -23,7 +28,8 @@ FIELDS = ("name", "flavor", "image", "num_instances", "min_count", "availability
 
 def show(visit: Visit) -> Page:
     """Show the empty form; parameters of the query fill its fields."""
-    return _page(visit, Form({name: [value] for name, value in visit.query.items()}))
+    given = {name: [value] for name, value in visit.query.items() if name not in OF_ONE_PAGE}
+    return _page(visit, Form(given))
 
 
 def send(visit: Visit) -> Result:
@@ -32,7 +38,7 @@ def send(visit: Visit) -> Result:
     try:
         body = boot_body(form, by_admin=visit.is_admin)
         if asked == "boot":
-            key = {"Idempotency-Key": form.get("key")} if form.get("key") else {}
+            key = {"Idempotency-Key": form.get(KEY)} if form.get(KEY) else {}
             made = visit.write("POST", "/zones/boot", body, headers=key)
             return Redirect(f"/dashboard/boots/{made['reservation_id']}")
         if asked == "dry_run":
@@ -40,6 +46,9 @@ def send(visit: Visit) -> Result:
             return _page(visit, form, lines=equal_lines(visit, body), dry_run=found)
     except ZoneschedError as fault:
         return _page(visit, form, fault=fault)
+    except Exception as error:
+        # The boot may have been accepted: the form that is sent again has its key.
+        return _page(visit, form, fault=errors.fault_of(error, g.request_id))
     return _page(visit, form, lines=equal_lines(visit, body))
 
 
@@ -87,23 +96,30 @@ def _page(
     dry_run: Mapping[str, Any] | None = None,
     fault: ZoneschedError | None = None,
 ) -> Page:
-    keys, values = form.all("hint_name"), form.all("hint_value")
-    rows = list(zip(keys, values, strict=False))
     return Page(
         "boot_form.html",
         {
             "given": {name: form.get(name) for name in (*FIELDS, *HINTS, "enabled_filters")},
-            "hint_rows": (rows + [("", "")] * ROWS)[: max(ROWS, len(rows))],
+            "hint_rows": _hint_rows(form),
             "flavors": visit.read_all("/flavors", "flavors", is_public="none"),
             "images": visit.read_all("/images", "images"),
             "zones": [one["zoneName"] for one in _availability_zones(visit)],
-            "key": visit.zone.clock.random_bytes(KEY_BYTES).hex(),
+            "key": _key(visit, form, fault),
             "lines": lines or {},
             "dry_run": dry_run,
             "fault": fault,
         },
         status=fault.kind.status if fault is not None else 200,
     )
+
+
+def _key(visit: Visit, form: Form, fault: ZoneschedError | None) -> str:
+    """Return the key by which the form boots once, however often it is sent.
+
+    It stays the same after a fault, which may come after the boot was accepted.
+    """
+    is_used = fault is not None and fault.code == KEY_REUSED
+    return (not is_used and form.get(KEY)) or visit.zone.clock.random_bytes(KEY_BYTES).hex()
 
 
 def _availability_zones(visit: Visit) -> Sequence[Mapping[str, Any]]:
@@ -125,10 +141,12 @@ def _names(text: str) -> list[str]:
 def _hints(form: Form) -> dict[str, Any]:
     found: dict[str, Any] = {name: form.get(name) for name in HINTS if form.get(name)}
     found |= {name: _names(value) for name, value in found.items() if name in LISTS}
-    for name, value in zip(form.all("hint_name"), form.all("hint_value"), strict=False):
-        if name:
-            found[name] = _json_or_text(value)
-    return found
+    return found | {name: _json_or_text(value) for name, value in _hint_rows(form) if name}
+
+
+def _hint_rows(form: Form) -> list[tuple[str, str]]:
+    """Return names and values of the hints without a field of their own."""
+    return [(form.get(f"hint_name_{row}"), form.get(f"hint_value_{row}")) for row in range(ROWS)]
 
 
 def _json_or_text(text: str) -> Any:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from zonesched.dashboard.visit import Page, Redirect, Result, Visit
 from zonesched.errors import BadRequest
 
-ROLES = ("admin", "member", "reader", "compute", "parent", "monitor")
+ROLES = ("member", "reader", "admin", "compute", "parent", "monitor")
+"""Roles as the form offers them: the first one is chosen until the admin chooses another."""
 
 
 def list_all(visit: Visit) -> Page:
