@@ -19,6 +19,7 @@ from zonesched.api.schemas.flavors import ExtraSpecsBody, FlavorBody
 from zonesched.api.schemas.hosts import RegisterBody, ReportsBody
 from zonesched.api.schemas.images import ImageBody
 from zonesched.api.schemas.select import SelectBody
+from zonesched.api.schemas.server_details import MetadataBody
 from zonesched.api.schemas.server_list import ListQuery
 from zonesched.api.schemas.servers import BootBody, CreateBody
 from zonesched.api.schemas.users import UserBody
@@ -346,6 +347,39 @@ def test_a_text_of_another_form_is_told_its_form_in_words(hint: str, said: str) 
     refusal = refusal_of(CreateBody, a_body(hints={hint: "one\ntwo"}))
     assert (refusal.code, refusal.field) == ("invalid_value", f"os:scheduler_hints.{hint}")
     assert said in refusal.message
+
+
+@pytest.mark.parametrize(
+    ("schema", "body"),
+    [
+        (CreateBody, a_body(tags=["a,b"])),
+        (UserBody, {"user": {"name": "no spaces", "role": "admin", "project_id": "p"}}),
+        (
+            BuildBody,
+            {**a_build_call(), "request_spec": {**spec_to_wire(a_spec()), "required_traits": ["a b"]}},
+        ),
+    ],
+)
+def test_a_refusal_has_no_pattern_of_the_program(schema: type[Schema], body: dict[str, Any]) -> None:
+    assert "pattern" not in refusal_of(schema, body).message
+
+
+@pytest.mark.parametrize("name", ["a/b", "/", ".", ".."])
+@pytest.mark.parametrize(
+    ("schema", "body_of"),
+    [
+        (CreateBody, lambda name: a_body(metadata={name: "x"})),
+        (CreateBody, lambda name: a_body(tags=[name])),
+        (MetadataBody, lambda name: {"metadata": {name: "x"}}),
+        (ImageBody, lambda name: {"image": {"name": "i", "properties": {name: "x"}}}),
+        (ExtraSpecsBody, lambda name: {"extra_specs": {name: "x"}}),
+        (UserBody, lambda name: {"user": {"name": "u", "role": "member", "project_id": name}}),
+    ],
+)
+def test_what_no_url_can_name_is_refused(
+    schema: type[Schema], body_of: Callable[[str], Any], name: str
+) -> None:
+    assert refusal_of(schema, body_of(name)).code == "invalid_value"
 
 
 def test_hints_have_a_limit_in_all() -> None:

@@ -11,12 +11,12 @@ from zonesched.api.schemas.fields import (
     LONGEST_PAGE,
     FlavorRef,
     LenientQuery,
+    Metadata,
     Name,
     PageLimit,
     Schema,
     SpelledBool,
     Text,
-    TextMap,
     refusal,
 )
 from zonesched.api.schemas.moments import Moment, epoch_s
@@ -74,7 +74,7 @@ class Rebuild(ServerSettings):
 
     image_ref: Name = Field(alias="imageRef")
     name: Name | None = None
-    metadata: TextMap | None = None
+    metadata: Metadata | None = None
     description: Text | None = None
     key_name: Name | None = None
     user_data: UserData | None = None

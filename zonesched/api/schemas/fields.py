@@ -41,6 +41,10 @@ UUID = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 ITEM_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$"
 FILTER_NAME = r"^[A-Za-z_][A-Za-z0-9_.]{0,254}$"
 
+TAG_TEXT = r"^[^,/\x00-\x1f]*$"
+TRAIT = r"^[A-Za-z0-9_]{1,255}$"
+REASON_CODE = r"^[a-z0-9_]{0,64}$"
+USER_NAME = r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,254}$"
 KEYPAIR_NAME = r"^[A-Za-z0-9 ._@-]*$"
 HOSTNAME = r"^([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*)?$"
 
@@ -51,6 +55,10 @@ FORMS: Mapping[str, str] = {
     ITEM_ID: "must be 1 to 255 letters, digits and ._-, the first a letter or a digit",
     KEYPAIR_NAME: "must have only letters, digits, spaces and ._@-",
     HOSTNAME: "must be a host name: labels of 1 to 63 letters, digits and hyphens, with dots between",
+    TAG_TEXT: "must have no comma, slash or control character",
+    TRAIT: "must be 1 to 255 letters, digits and _",
+    REASON_CODE: "must be at most 64 small letters, digits and _",
+    USER_NAME: "must be 1 to 255 letters, digits and ._@-, the first a letter or a digit",
     FILTER_NAME: "must be the name of a filter, or a dotted path",
 }
 """The words for each pattern, for messages."""
@@ -149,6 +157,13 @@ def _extra_specs(specs: dict[str, str]) -> dict[str, str]:
     return specs
 
 
+def _part_of_path(text: str) -> str:
+    # A client takes `..` for the path above, and `DELETE /servers/{id}/tags/..` for the end of the server.
+    if "/" in text or text in (".", ".."):
+        raise refusal("invalid_value", "must have no slash, and be neither . nor ..")
+    return text
+
+
 def _no_colon(text: str) -> str:
     if ":" in text:
         raise refusal("invalid_value", "must be an availability zone's name, without colon")
@@ -204,8 +219,8 @@ Uuid = Annotated[str, Field(pattern=UUID)]
 ItemId = Annotated[str, Field(pattern=ITEM_ID)]
 FilterName = Annotated[str, Field(pattern=FILTER_NAME)]
 ResourceClass = Annotated[str, Field(pattern=CLASS_NAME)]
-Trait = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,255}$")]
-ReasonCode = Annotated[str, Field(pattern=r"^[a-z0-9_]{0,64}$")]
+Trait = Annotated[str, Field(pattern=TRAIT)]
+ReasonCode = Annotated[str, Field(pattern=REASON_CODE)]
 Amount = Annotated[int, Field(ge=0, le=MAX_INT)]
 Generation = Annotated[int, Field(ge=0, lt=MAX_INT)]
 """A generation, the same for who tells it and who reports it: a report is never refused for what was told."""
@@ -225,11 +240,19 @@ ZoneText = Annotated[Text, AfterValidator(_no_colon)]
 ZoneName = Annotated[Name, AfterValidator(_no_colon)]
 """The same, and not nothing."""
 
+PART_OF_PATH = AfterValidator(_part_of_path)
+"""Marks a text by which a URL names an item."""
+ProjectId = Annotated[Text, PART_OF_PATH]
+Key = Annotated[Name, PART_OF_PATH]
+"""The key of an item that a URL names."""
+
 TextMap = Annotated[dict[Name, Text], Field(max_length=MAX_ITEMS)]
+Metadata = Annotated[dict[Key, Text], Field(max_length=MAX_ITEMS)]
+"""Metadata of servers and images."""
 ExtraSpecs = Annotated[TextMap, AfterValidator(_extra_specs)]
 SpecValue = Annotated[Text, BeforeValidator(_spelled_value, json_schema_input_type=Text | float)]
 """The value of an extra spec, which OpenStack's clients send as a number, too."""
-SpelledSpecs = Annotated[dict[Name, SpecValue], Field(max_length=MAX_ITEMS), AfterValidator(_extra_specs)]
+SpelledSpecs = Annotated[dict[Key, SpecValue], Field(max_length=MAX_ITEMS), AfterValidator(_extra_specs)]
 """Extra specs, likewise."""
 FreeJson = Annotated[dict[str, Any], AfterValidator(_free_json)]
 """Any JSON object of at most 64 KiB."""

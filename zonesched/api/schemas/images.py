@@ -14,13 +14,13 @@ from zonesched.api.schemas.fields import (
     Amount,
     ItemId,
     LenientQuery,
+    Metadata,
     Name,
     PageLimit,
     QueryBool,
     QueryInt,
     Schema,
     Text,
-    TextMap,
     refusal,
 )
 from zonesched.api.schemas.moments import Moment, epoch_s
@@ -36,7 +36,7 @@ class NewImage(Schema):
 
     id: ItemId = ""
     name: Name
-    properties: TextMap = Field(default_factory=dict)
+    properties: Metadata = Field(default_factory=dict)
     min_disk: Amount = 0
     min_ram: Amount = 0
 

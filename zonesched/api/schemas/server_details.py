@@ -9,13 +9,23 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field
 
 from zonesched.api.schemas.body_limit import WITH_MAP, BodyLimit
-from zonesched.api.schemas.fields import HOSTNAME, LenientQuery, Name, Schema, Text, TextMap, refusal
+from zonesched.api.schemas.fields import (
+    HOSTNAME,
+    PART_OF_PATH,
+    TAG_TEXT,
+    LenientQuery,
+    Metadata,
+    Name,
+    Schema,
+    Text,
+    refusal,
+)
 from zonesched.errors import BadRequest
 
 MAX_TAGS = 50
-TAG = re.compile(r"[^,/\x00-\x1f]{1,60}")
+TAG = re.compile(r"(?!\.{1,2}$)[^,/\x00-\x1f]{1,60}")
 
-Tag = Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[^,/\x00-\x1f]*$")]
+Tag = Annotated[str, Field(min_length=1, max_length=60, pattern=TAG_TEXT), PART_OF_PATH]
 
 
 def _ipv4(text: str) -> str:
@@ -108,13 +118,13 @@ class MetadataBody(Schema):
 
     body_limit: ClassVar[BodyLimit] = WITH_MAP
 
-    metadata: TextMap
+    metadata: Metadata
 
 
 class MetadataItemBody(Schema):
     """One item of a server's metadata."""
 
-    meta: Annotated[TextMap, Field(min_length=1, max_length=1)]
+    meta: Annotated[Metadata, Field(min_length=1, max_length=1)]
 
 
 class TagsBody(Schema):

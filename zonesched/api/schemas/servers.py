@@ -13,13 +13,13 @@ from zonesched.api.schemas.fields import (
     FilterName,
     FlavorRef,
     InstanceCount,
+    Metadata,
     Name,
     QueryInt,
     Schema,
     SpelledBool,
     SpelledCount,
     Text,
-    TextMap,
     refusal,
 )
 from zonesched.api.schemas.hints import SchedulerHints
@@ -135,7 +135,7 @@ class Server(ServerSettings):
     host: Text = ""
     hypervisor_hostname: Text = ""
     admin_pass: Text = Field(default="", alias="adminPass")
-    metadata: TextMap = Field(default_factory=dict)
+    metadata: Metadata = Field(default_factory=dict)
     networks: Networks = "auto"
     key_name: Name = ""
     user_data: UserData = ""

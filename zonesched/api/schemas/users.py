@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from zonesched.api.schemas.fields import QueryBool, Schema, Text
+from zonesched.api.schemas.fields import USER_NAME, ProjectId, QueryBool, Schema
 from zonesched.errors import BadRequest
 
-UserName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,254}$")]
+UserName = Annotated[str, Field(pattern=USER_NAME)]
 Password = Annotated[str, Field(min_length=1, max_length=1024, repr=False)]
 HowMuch = Literal["default", "none", "reasons", "counts"]
 PEOPLE = ("admin", "member", "reader")
@@ -20,7 +20,7 @@ class NewUser(Schema):
 
     name: UserName
     role: Literal["admin", "member", "reader", "compute", "parent", "monitor"]
-    project_id: Text = ""
+    project_id: ProjectId = ""
     password: Password = ""
     explain_to_parent: HowMuch = "default"
 
