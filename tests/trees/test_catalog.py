@@ -279,6 +279,16 @@ class TestQuotas:
         assert detail["instances"]["limit"] == -1
         assert (absolute["maxTotalInstances"], absolute["project_instances"]) == (-1, 2**31 - 1)
 
+    def test_a_quota_of_one_user_changes_nothing(self, node: Node) -> None:
+        admin = node.client()
+        admin.call("PUT", "/os-quota-sets/p1", {"quota_set": {"instances": 7}})
+
+        changed = admin.call("PUT", "/os-quota-sets/p1?user_id=ann", {"quota_set": {"instances": 1}})
+        reset = admin.delete("/os-quota-sets/p1?user_id=ann")
+
+        assert [one.json["badRequest"]["field"] for one in (changed, reset)] == ["user_id", "user_id"]
+        assert admin.get("/os-quota-sets/p1?user_id=ann").json["quota_set"]["instances"] == 7
+
     @pytest.mark.parametrize("minor", [1, 98])
     def test_quotas_of_older_versions_are_taken_as_they_are(self, node: Node, minor: int) -> None:
         headers = {"OpenStack-API-Version": f"compute 2.{minor}"}

@@ -62,9 +62,10 @@ def defaults(call: Call) -> Answer:
 def change(call: Call) -> Answer:
     """Override the quota of a project's instances; the others are not limited here.
 
-    Raises BadRequest for fewer than the project has, unless the caller forces it.
+    Raises BadRequest for fewer than the project has, unless the caller forces it, and for a user's quota.
     """
     zone, asked = call.zone, call.body.quota_set
+    _refuse_user(call)
     _refuse_others(call, "quota_set", asked)
     if asked.instances is not None:
         wanted = LARGEST if asked.instances == UNLIMITED else asked.instances
@@ -77,8 +78,9 @@ def change(call: Call) -> Answer:
 
 
 def reset(call: Call) -> Answer:
-    """Remove the override of a project's instances."""
+    """Remove the override of a project's instances. Raises BadRequest for a user's quota."""
     zone = call.zone
+    _refuse_user(call)
     quota_overrides.change_project(zone.store, zone.quotas, call.args["id"], {PROJECT_INSTANCES: None})
     return Answer(202)
 
@@ -106,6 +108,12 @@ def _refuse_others(call: Call, name: str, asked: QuotaSet) -> None:
     for quota, value in asked.others().items():
         if value != quotas[quota]:
             raise BadRequest(f"{name}.{quota}: this zone sets no such quota.", field=f"{name}.{quota}")
+
+
+def _refuse_user(call: Call) -> None:
+    """Raise BadRequest for the quota of one user, which would else become that of the whole project."""
+    if call.query.user_id:
+        raise BadRequest("user_id: a zone has no quotas of single users.", field="user_id")
 
 
 def _check_use(call: Call, instances: int) -> None:
