@@ -72,3 +72,40 @@ def test_a_boot_whose_entries_are_larger_than_a_body_is_sent_in_several_calls(tm
 
     assert counts(tree, reservation_id) == {"BUILD": 400}
     nothing_is_wrong(tree)
+
+
+def test_a_boot_of_more_than_its_child_offers_to_one_select_gets_all_its_places(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, {"max_entries_per_select": 40})
+
+    reservation_id = boot(tree, num_instances=100)
+    tree.settle()
+
+    assert counts(tree, reservation_id) == {"BUILD": 100}
+    assert dict(rows(tree, "leaf", STATES)) == {"confirmed": 100}
+    nothing_is_wrong(tree)
+
+
+def test_a_boot_of_more_than_is_offered_to_all_its_selects_says_so_and_keeps_nothing(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, {"max_entries_per_select": 40})
+
+    reservation_id = boot(tree, num_instances=121)
+    tree.settle()
+
+    root = tree.nodes["root"].client()
+    shown = root.get(f"/reservations/{reservation_id}").json["reservation"]
+    assert counts(tree, reservation_id) == {"ERROR": 121}
+    assert [reason["code"] for reason in shown["reasons"]] == ["offers_limited"]
+    assert "offers_limited" in shown["reasons"][0]["refused_by"]
+    assert {row[0] for row in rows(tree, "leaf", STATES)} <= {"gone"}
+    nothing_is_wrong(tree)
+
+
+def test_a_dry_run_says_that_a_zone_offers_no_more_to_one_select(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, {"max_entries_per_select": 40})
+    server = {"name": "vm", "flavorRef": "small", "num_instances": 100}
+
+    answer = tree.nodes["root"].client().post("/zones/boot", {"server": server, "dry_run": True})
+
+    found = answer.json["dry_run"]
+    assert (found["fits"], found["complete"]) == (40, True)
+    assert found["runs_out"] == [{"filter": "max_entries_per_select", "code": "offers_limited"}]

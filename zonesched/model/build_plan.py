@@ -74,7 +74,8 @@ class BuildPlan:
     `entries` are in greedy order, best first, at most as many as requested; `alternates` are the best entries
     that were not picked; `bundles` replace both for an affinity request. `complete` is false when a child's
     offers are missing. `expires_in_s` is the minimum over this zone and its children. `more`: the entries are
-    a page of the greedy sequence, which may go on after it.
+    a page of the greedy sequence, which may go on after it. `limited`: they are too few because a child
+    offers no more to one select.
     """
 
     entries: tuple[Entry, ...]
@@ -83,3 +84,4 @@ class BuildPlan:
     complete: bool
     expires_in_s: float
     more: bool = False
+    limited: bool = False

@@ -28,8 +28,8 @@ class SealedOffer:
     """The answer of a select to a parent.
 
     `why` (the refusals of hosts) and `runs_out` (the shortages of the offered hosts) have lines of {"filter",
-    "code"} and, if the zone reports its counts, "before" and "after". `more`: `weights` are a page, after
-    which the zone may have more places.
+    "code"} and, if the zone reports its counts, "before" and "after". `more`: the zone may have more
+    places after `weights`, which are a page, or all that it offers to one select.
     """
 
     weights: Sequence[SealedEntry]

@@ -224,6 +224,7 @@ def _offer(answer: Unverified, spec: RequestSpec, max_blob_bytes: int, page: Pag
     blob_size = blob_bytes(blobs) if blobs else 0
     if blob_size > max_blob_bytes:
         raise Invalid
+    has_more = answer.flag("more", default=False)
     return ChildOffer(
         entries=tuple(entries),
         alternates=tuple(alternates),
@@ -234,7 +235,8 @@ def _offer(answer: Unverified, spec: RequestSpec, max_blob_bytes: int, page: Pag
         why=tuple(_why(item) for item in answer.objects("why", MAX_WHY, optional=True)),
         runs_out=tuple(_why(item) for item in answer.objects("runs_out", MAX_WHY, optional=True)),
         # A page that is not full is the last one, or asking for the next would never end.
-        more=answer.flag("more", default=False) and len(entries) == page.entries,
+        more=has_more and len(entries) == page.entries,
+        limited=has_more and len(entries) < count,
     )
 
 

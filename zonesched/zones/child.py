@@ -110,6 +110,7 @@ class ChildOffer:
 
     `blob_size`: bytes of each blob in it, 0 where it has none. `why`: its reasons for refused hosts;
     `runs_out`: the resources that the other hosts lacked. `more`: it offers more places after `entries`.
+    `limited`: its `entries` are fewer than were asked for because it offers no more to one select.
     """
 
     entries: tuple[OfferedEntry, ...]
@@ -121,6 +122,7 @@ class ChildOffer:
     why: tuple[Why, ...]
     runs_out: tuple[Why, ...] = ()
     more: bool = False
+    limited: bool = False
 
 
 @dataclass(frozen=True)

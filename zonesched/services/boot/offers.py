@@ -10,7 +10,7 @@ from zonesched.model.build_plan import BuildPlan, ChildBlob, Entry
 from zonesched.model.decision_trace import DecisionTrace
 from zonesched.model.group_place import ANYWHERE, Anywhere, GroupPlace
 from zonesched.model.request_spec import RequestSpec
-from zonesched.services.select.faults import NOT_ALL_ANSWERED
+from zonesched.services.select.faults import NOT_ALL_ANSWERED, OFFERS_LIMITED
 
 ALTERNATES_PER_BUILD = 3
 
@@ -25,6 +25,7 @@ class Offers:
         self._entries = deque((*plan.entries, *plan.alternates) if plan else ())
         self._bundles = deque(plan.bundles if plan else ())
         self.complete = plan is None or plan.complete
+        self.limited = plan is not None and plan.limited
         self._spare_of: dict[str, tuple[str, ...]] | None = None
 
     def take(self, count: int) -> list[Entry]:
@@ -80,8 +81,10 @@ class Selected:
     reason: str
 
 
-def reason_for_none(*, complete: bool, group_place: GroupPlace = ANYWHERE) -> str:
+def reason_for_none(*, complete: bool, limited: bool = False, group_place: GroupPlace = ANYWHERE) -> str:
     """Return the reason code of a boot for which a select offered too little."""
     if not complete:
         return NOT_ALL_ANSWERED
+    if limited:
+        return OFFERS_LIMITED
     return "no_valid_host" if isinstance(group_place, Anywhere) else "group_place_full"

@@ -242,8 +242,9 @@ class _Boot:
             if len(entries) < missing and not self._offers.complete and self._may_select:
                 self._places_at = self._next_select_at()
                 return []
-        # Fewer than min_count: nothing is placed.
-        return entries if self._at.possible(len(entries)) >= self._required else []
+        # Zones that offer no more to one select hold these places, so that the next select has others.
+        is_enough = self._at.possible(len(entries)) >= self._required
+        return entries if is_enough or (self._offers.limited and self._may_select) else []
 
     @property
     def _may_select(self) -> bool:
@@ -276,7 +277,9 @@ class _Boot:
         if plan.entries or plan.bundles:
             # Without offers it may be a scale of no hosts, while all children are away: it would weigh none.
             weighed = replace(weighed, weighing=decision.spec.weighing)
-        reason = reason_for_none(complete=plan.complete, group_place=decision.group_place)
+        reason = reason_for_none(
+            complete=plan.complete, limited=plan.limited, group_place=decision.group_place
+        )
         self._rows.note_select(Selected(weighed, decision.trace, reason))
         self._offers = Offers(plan)
         return True

@@ -9,6 +9,7 @@ from zonesched.model.build_plan import Refusal
 from zonesched.model.decision_trace import ChildOutcome, ChildTrace
 from zonesched.model.request_spec import RequestSpec
 from zonesched.seams import Done, Failed, Late
+from zonesched.services.select.faults import OFFERS_LIMITED
 from zonesched.zones.child import Child, ChildOffer
 from zonesched.zones.eligible import EligibleChildren
 from zonesched.zones.zone_manager import ZoneManager
@@ -50,12 +51,18 @@ _FILTERS_BY_CODE = {
 """Filter that would refuse every host of a child that is ineligible for this code."""
 
 
+_LIMITED = Refusal("max_entries_per_select", OFFERS_LIMITED)
+"""Why a child, or a zone further down, offers no further place to this select."""
+
+
 def _trace(spec: RequestSpec, child: Child, outcome: Done[ChildOffer] | Failed | Late) -> ChildTrace:
     match outcome:
         case Done(offer):
             state = ChildOutcome.ANSWERED if offer.complete else ChildOutcome.INCOMPLETE
             offered = spec.num_instances if offer.bundles else len(offer.entries)
-            return ChildTrace(child.id, child.name, state, "", offered, offer.why, offer.runs_out)
+            limited = (_LIMITED,) if offer.limited else ()
+            runs_out = (*offer.runs_out, *limited)
+            return ChildTrace(child.id, child.name, state, "", offered, offer.why, runs_out)
         case Failed(ChildUnreachable(code=code)):
             return ChildTrace(child.id, child.name, ChildOutcome.UNREACHABLE, code)
         case _:

@@ -13,9 +13,13 @@ from zonesched.services.select.explain import explain
 NOT_ALL_ANSWERED = "no_valid_host_incomplete"
 """The reason of a boot for which a zone did not answer, or was busy, when asked for offers or holds."""
 
+OFFERS_LIMITED = "offers_limited"
+"""The reason of a boot of more instances than zones offer places for to so many selects."""
+
 MESSAGES = {
     "no_valid_host": "No zone has room for this request.",
     NOT_ALL_ANSWERED: "No zone that answered in time has room for this request.",
+    OFFERS_LIMITED: "A zone offers fewer places to one boot than this request needs.",
     "group_place_full": "The place of the server group has no room for this request.",
     "build_failed": "The host could not build the instance.",
     "build_timeout": "The host did not report in time that the instance was built.",
@@ -93,7 +97,7 @@ def refusals_for(reason: str, why: DecisionTrace) -> list[str]:
     return refusals(why) if reason in _REFUSED else []
 
 
-_REFUSED = ("no_valid_host", NOT_ALL_ANSWERED, "group_place_full")
+_REFUSED = ("no_valid_host", NOT_ALL_ANSWERED, OFFERS_LIMITED, "group_place_full")
 
 
 def refusals(why: DecisionTrace) -> list[str]:

@@ -49,7 +49,9 @@ def answer_parent(
     except FilterUnknown as error:
         # No host passes a missing filter: another select would have the same answer.
         decision = Decision(no_offer(zone.conf, complete=True), spec, refused(error.filter_name, error.code))
-    offer = _seal(zone, caller, unverified_spec, decision)
+    offered = page.skip + len(decision.plan.entries)
+    is_cut = spec.num_instances < unverified_spec.num_instances and offered >= spec.num_instances
+    offer = _seal(zone, caller, unverified_spec, decision, more=is_cut or decision.plan.limited)
     zone.quotas.note_entries(caller.user_id, offer.entries)
     return offer
 
@@ -68,7 +70,7 @@ def _capped(spec: RequestSpec, max_entries: int) -> RequestSpec:
     return replace(spec, num_instances=count, alternates=min(spec.alternates, max_entries - count))
 
 
-def _seal(zone: Zone, caller: Caller, spec: RequestSpec, decision: Decision) -> SealedOffer:
+def _seal(zone: Zone, caller: Caller, spec: RequestSpec, decision: Decision, *, more: bool) -> SealedOffer:
     plan = decision.plan
     # Children may have been added or changed since: the blob size must fit what they have offered.
     envelope = zone.envelope_for(decision.child_blob_sizes)
@@ -83,7 +85,7 @@ def _seal(zone: Zone, caller: Caller, spec: RequestSpec, decision: Decision) -> 
         alternates=[SealedEntry(entry.weight, entry.tie, next(blobs)) for entry in plan.alternates],
         bundles=[SealedBundle(b.weight, b.tie, [next(blobs) for _ in b.entries]) for b in plan.bundles],
         complete=plan.complete,
-        more=plan.more,
+        more=plan.more or more,
         expires_in_s=plan.expires_in_s,
         why=explain(decision.trace.why, how_much),
         runs_out=explain(decision.trace.runs_out, how_much),

@@ -156,6 +156,7 @@ def decide_in(
             complete=answers.complete and own.complete,
             expires_in_s=min([zone.conf.build_plan_ttl, *(o.expires_in_s for o in answers.offers)]),
             more=len(merged.entries) == page.end < spec.num_instances,
+            limited=any(o.limited for o in answers.offers) and len(merged.entries) < basis.request.count,
         )
     trace = DecisionTrace(_own_trace(spec, own), tuple(answers.traces))
     blob_sizes = [offer.blob_size for offer in answers.offers]
