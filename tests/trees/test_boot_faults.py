@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.builders.boots import BODY, FLAVOR, a_building_tree, a_small_tree, boot, counts, rows
 from tests.builders.crashes import heal, inconsistencies
-from tests.builders.parent_calls import RESERVATION, hold, of_builds, uuid
+from tests.builders.parent_calls import RESERVATION, a_spec, hold, of_builds, offered, send, uuid
 from tests.builders.timed_network import NEVER, SideBySide, TimedNetwork, Timeline
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead, Duplicate, Fault, LostReply, Replace, Slow
@@ -121,6 +122,59 @@ def test_a_child_that_hangs_when_it_is_to_hold_costs_no_boot_that_fits_elsewhere
 
     assert placed_in(tree, "root") == {"b": 3, "c": 3}
     assert counts(tree, reservation_id) == {"BUILD": 6}
+
+
+def test_a_boot_after_one_that_a_child_kept_waiting_tries_the_others_first(tmp_path: Path) -> None:
+    # given a child with the best host, which hangs when it is to hold
+    clock = Timeline()
+    tree = Tree(tmp_path, clock, network=(network := TimedNetwork(clock)), executor=SideBySide(clock))
+    root = tree.add("root").zone
+    tree.add("a", parent="root", hosts_=[a_host("a", vcpus=16, ram_mb=65536)])
+    tree.add("b", parent="root", hosts_=[a_host("b", vcpus=16)])
+    tree.poll()
+    tree.nodes["root"].client().post("/flavors", FLAVOR)
+    network.takes = {tree.nodes["a"].url + "/servers": NEVER}
+
+    def boot_one() -> float:
+        began_at = clock.monotonic()
+        boot(tree, num_instances=1)
+        background.work_on_boots(root)
+        return clock.monotonic() - began_at
+
+    # when
+    waited_s, next_waited_s = boot_one(), boot_one()
+
+    # then the first waits for it, and the next one does not, whatever its polls say
+    assert (waited_s, next_waited_s) == ((root.conf.hold - root.conf.hold_margin) / 2, 0.0)
+    tree.poll()
+    assert {c.name: c.last_error for c in children.list_children(root.store, root.children)} == {
+        "a": "child_hold_timeout",
+        "b": "",
+    }
+    assert boot_one() == 0.0
+
+    # and when its minute is over it is tried again, and counts as any other once it holds
+    network.takes = {}
+    tree.clock.advance(61.0)
+    tree.beat()
+    assert boot_one() == 0.0
+    assert [c.last_error for c in children.list_children(root.store, root.children)] == ["", ""]
+    assert placed_in(tree, "root") == {"a": 1, "b": 3}
+
+
+@pytest.mark.parametrize(("budget_s", "counts"), [(0.05, 0), (4.0, 0), (10.0, 1)])
+def test_only_a_child_that_had_time_to_hold_counts_as_slow_to_hold(
+    two_leaves: tuple[Tree, TimedNetwork], budget_s: float, counts: int
+) -> None:
+    tree, network = two_leaves
+    region = tree.nodes["region"]
+    network.takes = {tree.nodes["a"].url + "/servers": NEVER}
+
+    spec = a_spec(4)
+    blobs = dict(enumerate(offered(region, "parent-root", spec)))
+    send(region, "parent-root", replace(spec, time_budget_s=budget_s), blobs)
+
+    assert len(region.zone.children.holds.last()) == counts
 
 
 def test_no_worker_waits_for_the_cancels_of_a_child_that_hangs(tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ likely to be needed, and two questions at once take the time of one."""
 class Source:
     """Offer of one zone (this zone or a child), with its weights adjusted.
 
-    `id` is the zone's uuid or the child's id. `unreliable`: most placements of this request failed there.
-    `more`: its sequence goes on after these entries.
+    `id` is the zone's uuid or the child's id. `unreliable`: most placements of this request failed there,
+    or it did not answer the last call for holds in time. `more`: its sequence goes on after these entries.
     """
 
     id: str

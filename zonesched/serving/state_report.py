@@ -50,7 +50,8 @@ def _recovery(restored: Restored) -> Iterator[str]:
 
 def _children(children: ZoneManager) -> Iterator[str]:
     for known in children.snapshot():
-        error = f", last error {known.last_error}" if known.last_error else ""
+        code = known.last_error or children.holds.error(known.child.id)
+        error = f", last error {code}" if code else ""
         yield f"child {known.child.name}: {type(known.status).__name__.lower()}{error}"
 
 

@@ -23,6 +23,7 @@ from zonesched.seams import Clock, Done, Executor, Failed, Late
 from zonesched.zones.answer_room import AnswerHand, AnswerRoom
 from zonesched.zones.call import Take, takes_all
 from zonesched.zones.child import Child, ChildInfo, ChildOffer, Ready
+from zonesched.zones.child_holds import ChildHolds
 from zonesched.zones.child_offers import ChildOffers
 from zonesched.zones.client import ANSWER_BYTES, ChildClient, Question
 from zonesched.zones.edge_metrics import EdgeMetrics
@@ -105,6 +106,7 @@ class ZoneManager:
         self._room = AnswerRoom(lambda: len(self._known))
         self.edges = EdgeMetrics(self._ages_s)
         self.offers = ChildOffers(clock)
+        self.holds = ChildHolds(clock)
         self._polls = InfoPolls(
             executor,
             clock,
@@ -350,8 +352,8 @@ class ZoneManager:
             known_now = list(self._known.values())
         self._free_bulkheads()
         self.edges.forget(known.child.name for known in known_now)
-        self.offers.forget(known.child.id for known in known_now)
-        self._polls.forget(known.child.id for known in known_now)
+        for by_id in (self.offers, self.holds, self._polls):
+            by_id.forget(known.child.id for known in known_now)
         return known_now
 
     def _ages_s(self) -> list[tuple[str, float]]:

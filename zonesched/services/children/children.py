@@ -41,13 +41,13 @@ DISABLED = "disabled"
 def list_children(store: Store, manager: ZoneManager) -> list[ChildView]:
     """List all child zones, in the order in which they were added."""
     known = _known(manager)
-    return [_view(row, known.get(row.id)) for row in store.read(rows.read_all)]
+    return [_view(row, known.get(row.id), manager.holds.error(row.id)) for row in store.read(rows.read_all)]
 
 
 def show(store: Store, manager: ZoneManager, child_id: str) -> ChildView:
     """Show one child zone. Raises NotFound."""
     row = store.read(lambda tx: _existing(tx, child_id))
-    return _view(row, _known(manager).get(child_id))
+    return _view(row, _known(manager).get(child_id), manager.holds.error(child_id))
 
 
 def add(zone: Zone, form: ChildForm) -> ChildView:
@@ -224,7 +224,7 @@ def _known(manager: ZoneManager) -> Mapping[str, KnownChild]:
     return {known.child.id: known for known in manager.snapshot()}
 
 
-def _view(row: ChildRow, known: KnownChild | None) -> ChildView:
+def _view(row: ChildRow, known: KnownChild | None, hold_error: str) -> ChildView:
     match known.status if known is not None else Waiting():
         case _ if not row.is_enabled:
             state = DISABLED
@@ -243,6 +243,6 @@ def _view(row: ChildRow, known: KnownChild | None) -> ChildView:
         weight_scale=row.weight_scale,
         is_active=state == "ready",
         state=state,
-        last_error=known.last_error if known is not None else "",
+        last_error=(known.last_error if known is not None else "") or hold_error,
         seen_at=(known.seen_at or 0.0) if known is not None else 0.0,
     )

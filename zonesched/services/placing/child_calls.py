@@ -102,7 +102,7 @@ def send_builds(
     Children that have not answered within the spec's time budget are not waited for. A hold that ends before
     this zone's own, and too soon to be confirmed, counts as unanswered: else it would end the others with it.
     """
-    sent_at = zone.clock.now()
+    sent_at, ends_at = zone.clock.now(), zone.clock.monotonic() + spec.time_budget_s
     asked_s = hold_s + zone.conf.hold_margin
     busy: list[str] = []
 
@@ -123,7 +123,15 @@ def send_builds(
             for p in batch.placements
             if isinstance(p.where, AskedChild)
         ]
-        answers = client.build(batch.reservation_id, spec, builds, asked_s, spec.time_budget_s)
+        # A parent that leaves no time for an answer says nothing about the child.
+        has_time = ends_at - zone.clock.monotonic() >= zone.conf.zone_poll_timeout
+        try:
+            answers = client.build(batch.reservation_id, spec, builds, asked_s, spec.time_budget_s)
+        except ChildUnreachable as error:
+            if has_time and error.code == "child_timeout":
+                zone.children.holds.timed_out(batch.child_id)
+            raise
+        zone.children.holds.answered(batch.child_id)
         if any(answer.reason == ChildBusy.code for answer in answers):
             busy.append(batch.child_id)
         return answers

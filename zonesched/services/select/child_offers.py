@@ -69,6 +69,7 @@ def ask(zone: Zone, request: OfferRequest, own: Offer, hand: AnswerHand) -> Chil
     if deadline.left_s <= 0:
         traces = traces_of(zone.children, spec, asked.out_of_time(), [])
         return _without_children(zone, request, own, traces, complete=False)
+    unreliable |= zone.children.holds.last()
     mine = own_source(zone.uuid, spec, own)
     found: dict[str, Outcome] = {}
     pages = _first_pages(zone, request, asked.to_ask, own)
