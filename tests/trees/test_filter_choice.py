@@ -432,6 +432,26 @@ def test_a_filter_that_raises_ends_its_request_and_not_the_zone(tmp_path: Path) 
     assert hosts_of(tree, boot(tree)) == ["r1"]
 
 
+@pytest.mark.parametrize("name", ["BrokenWeigher", "NanWeigher"])
+def test_a_weigher_that_fails_for_all_hosts_is_not_left_out_because_there_are_children(
+    tmp_path: Path, name: str
+) -> None:
+    # given a zone with children, none of which has a range of the weigher
+    tree = Tree(tmp_path)
+    path = f"tests.builders.own_plugins.{name}"
+    options: dict[str, Any] = {"weight_classes": ["RAMWeigher", path]}
+    root = tree.add("root", hosts_=[a_host("host-2f")], **options)
+    tree.add("leaf", parent="root", hosts_=[a_host("host-2f")], **options)
+    tree.poll(2)
+    root.client().post("/flavors", {"flavor": {"name": "small", "vcpus": 1, "ram": 1, "disk": 1}})
+
+    made = boot(tree)
+
+    shown = root.client().get(f"/reservations/{made.json['reservation_id']}").json["reservation"]
+    assert [line["code"] for line in shown["reasons"]] == ["weigher_failed"]
+    assert shown["why"]["own"]["steps"] == [{"filter": path, "code": "weigher_failed"}]
+
+
 @pytest.mark.parametrize("name", ["NanWeigher", "InfiniteWeigher"])
 def test_a_weigher_that_gives_no_number_ends_its_request_and_not_the_zone(tmp_path: Path, name: str) -> None:
     tree = Tree(tmp_path)

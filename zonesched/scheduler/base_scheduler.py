@@ -31,7 +31,7 @@ from zonesched.scheduler.greedy import REFUSED
 from zonesched.scheduler.offer import Offer, OfferRequest, Pick
 from zonesched.scheduler.plugins import Plugins
 from zonesched.scheduler.scale import Range
-from zonesched.scheduler.score import observed_ranges
+from zonesched.scheduler.score import hosts_up, observed_ranges
 from zonesched.scheduler.selection import HostWeighing, Selection
 from zonesched.weights.contract import WeigherFailed
 
@@ -103,7 +103,7 @@ class BaseScheduler:
 
         Raise OutOfTime.
         """
-        return observed_ranges(self.plugins.weighers.configured, table, deadline)
+        return observed_ranges(self.plugins.weighers.configured, hosts_up(table, deadline))
 
     def offer(self, request: OfferRequest) -> Offer:
         """Offer this zone's local hosts. Raise BadRequest, FilterFailed, WeigherFailed.

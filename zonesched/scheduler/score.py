@@ -182,40 +182,48 @@ def scale_of_hosts(weighers: HostWeighers, hosts: HostView, spec: RequestSpec) -
     """Return the scale of the configured weighers over these hosts, without those that weigh none of them."""
     scales = []
     for name, weigher in weighers.configured.items():
-        if _weighs(name, weigher, spec) and is_any(
-            weighers.multipliers(name, float(weigher.weight_multiplier()), hosts)
-        ):
+        if _weighs(name, weigher, spec) and _weighs_any(weighers, name, weigher, hosts):
             found = raw_values(name, weigher, hosts, spec).range if len(hosts) else Range(0.0, 0.0)
             scales.append(choose_scale(name, weigher, found))
     return ScoreWeighing(tuple(scales))
 
 
-def scale_of_ranges(weighers: HostWeighers, ranges: Mapping[str, Range], spec: RequestSpec) -> ScoreWeighing:
+def scale_of_ranges(
+    weighers: HostWeighers, ranges: Mapping[str, Range], hosts: HostView, spec: RequestSpec
+) -> ScoreWeighing:
     """Return the scale of the configured weighers over hosts of which only the ranges are known.
 
-    A weigher with multiplier 0 stays, since an aggregate in a child zone may set another multiplier.
+    A weigher with multiplier 0 stays, since an aggregate in a child zone may set another multiplier. `hosts`:
+    the local ones that are up. Raise WeigherFailed for a weigher that weighs them and has no range: without
+    an extent it would be left out of all scores, and nobody told.
     """
-    return ScoreWeighing(
-        tuple(
-            choose_scale(name, weigher, ranges.get(name, Range(0.0, 0.0)))
-            for name, weigher in weighers.configured.items()
-            if _weighs(name, weigher, spec)
-        )
-    )
+    scales = []
+    for name, weigher in weighers.configured.items():
+        if _weighs(name, weigher, spec):
+            if name not in ranges and len(hosts) and _weighs_any(weighers, name, weigher, hosts):
+                raise WeigherFailed(name)
+            scales.append(choose_scale(name, weigher, ranges.get(name, Range(0.0, 0.0))))
+    return ScoreWeighing(tuple(scales))
 
 
-def observed_ranges(
-    weighers: Mapping[str, BaseHostWeigher], table: HostTable, deadline: WorkDeadline = NO_DEADLINE
-) -> dict[str, Range]:
-    """Return the raw range of each weigher over the hosts that are enabled and up; {} without such a host.
+def _weighs_any(weighers: HostWeighers, name: str, weigher: BaseHostWeigher, hosts: HostView) -> bool:
+    return is_any(weighers.multipliers(name, float(weigher.weight_multiplier()), hosts))
+
+
+def hosts_up(table: HostTable, deadline: WorkDeadline = NO_DEADLINE) -> HostView:
+    """Return the hosts that are enabled and up."""
+    rows = np.flatnonzero(table.alive & table.enabled & table.up)
+    return HostView(table, rows, NOTHING_ASKED, deadline=deadline)
+
+
+def observed_ranges(weighers: Mapping[str, BaseHostWeigher], hosts: HostView) -> dict[str, Range]:
+    """Return the raw range of each weigher over these hosts; {} without any.
 
     The range of a weigher that declares both bounds is these bounds. Values that are not finite are left out,
     and a weigher that fails has no range: only requests are refused for its failure. Raise OutOfTime.
     """
-    rows = np.flatnonzero(table.alive & table.enabled & table.up)
-    if len(rows) == 0:
+    if len(hosts) == 0:
         return {}
-    hosts = HostView(table, rows, NOTHING_ASKED, deadline=deadline)
     found = {}
     for name, weigher in weighers.items():
         if weigher.minval is not None and weigher.maxval is not None:
