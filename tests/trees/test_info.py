@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders.child_app import ChildApp, an_info
+from tests.builders.own_plugins import SlowFilter
 from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead
@@ -52,6 +53,32 @@ def test_a_zone_tells_of_all_below_it(tmp_path: Path) -> None:
     assert zone["weighers"]["CPUWeigher"] == "4.0,64.0"
     assert (zone["traits"], zone["availability_zones"]) == (["CUSTOM_X"], ["az1", "az2"])
     assert (zone["blob_size"], zone["can_seal"], zone["complete"]) == (768, True, True)
+
+
+def test_a_weigher_that_is_slow_over_all_hosts_holds_up_no_select_and_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    # given a zone whose weigher takes a second for each of many hosts, and has been quick before
+    tree = Tree(tmp_path)
+    SlowFilter.takes(tree.clock, 0.0)
+    root = tree.add("root").zone
+    slow = "tests.builders.own_plugins.SlowWeigher"
+    leaf = tree.add(
+        "leaf", parent="root", hosts_=[a_host(f"l{n}") for n in range(100)], weight_classes=[slow]
+    )
+    tree.poll()
+    SlowFilter.takes(tree.clock, 1.0)
+
+    # when
+    answer = leaf.client().get("/zones/info")
+    for _ in range(root.conf.zone_failures_to_offline):
+        root.children.poll()
+
+    # then it gives up at the first look at the clock after the time of a poll, and its parent goes without it
+    assert (answer.status, answer.json["serviceUnavailable"]["error_code"]) == (503, "out_of_time")
+    assert SlowFilter.asked == 16 * (1 + root.conf.zone_failures_to_offline)
+    assert "weighers take longer than zone_poll_timeout" in caplog.text
+    assert [c.state for c in children.list_children(root.store, root.children)] == ["offline"]
 
 
 def test_a_capability_that_is_named_twice_has_the_values_of_both(tmp_path: Path) -> None:

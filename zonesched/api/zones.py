@@ -75,7 +75,7 @@ def remove(call: Call) -> Answer:
 
 def info(call: Call) -> Answer:
     """Report name and capabilities of this zone, and min,max of the hosts of its subtree."""
-    return ok({"zone": dict(zone_info.report(call.zone))})
+    return ok({"zone": dict(zone_info.report(call.zone, call.is_wanted))})
 
 
 def select(call: Call) -> Answer:

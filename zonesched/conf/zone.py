@@ -187,7 +187,10 @@ CHILDREN = [
         help="Consecutive failed polls after which a child is inactive.",
     ),
     cfg.FloatOpt(
-        "zone_poll_timeout", default=5.0, min=0.1, help="Maximum time in seconds of one poll of a child."
+        "zone_poll_timeout",
+        default=5.0,
+        min=0.1,
+        help="Maximum time in seconds of one poll of a child, and of this zone's own answer to one.",
     ),
     cfg.ListOpt(
         "child_networks",

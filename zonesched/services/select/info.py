@@ -6,10 +6,12 @@ one host. In a subtree with one host, the range is that host's value. Capacities
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from zonesched.model.host_table import HostTable
+from zonesched.model.work_deadline import OutOfTime, WorkDeadline, always
 from zonesched.scheduler.scale import Range, in_classes
 from zonesched.services.select import subtree
 from zonesched.services.select.select import own_capabilities
@@ -19,6 +21,8 @@ from zonesched.store.outages import log_unreadable
 from zonesched.store.schema import SchemaState
 from zonesched.store.store import Store, StoreError
 from zonesched.zones.child import Ready
+
+log = logging.getLogger(__name__)
 
 
 def is_ready(store: Store) -> bool:
@@ -38,17 +42,19 @@ def is_recovering(zone: Zone) -> bool:
         return False
 
 
-def report(zone: Zone) -> Mapping[str, Any]:
+def report(zone: Zone, is_wanted: Callable[[], bool] = always) -> Mapping[str, Any]:
     """Make the `zone` object of GET /zones/info.
 
     `services.compute` has the smallest and largest capacity of one host by resource class; `weighers` the
     range of each weigher's raw value; both as "min,max" over the subtree. `complete` is false while a
     child zone has not answered or has reported more than a parent reads: then unlisted items may exist.
+    Raises OutOfTime if the weighers need longer than a poll may take, CallerGone once `is_wanted` is false.
     """
+    deadline = WorkDeadline.after(zone.clock.monotonic, zone.conf.zone_poll_timeout, is_wanted)
     known = zone.children.snapshot()
     below = [k.status.info for k in known if isinstance(k.status, Ready)]
     with zone.hosts.current() as table:
-        own_ranges = zone.schedulers.default.ranges(table)
+        own_ranges = _own_ranges(zone, table, deadline)
         own_capacities = _own_capacities(table)
         own_traits, own_zones = _traits(table), _availability_zones(table)
     ranges = subtree.ranges(own_ranges, [info.ranges for info in below])
@@ -74,6 +80,15 @@ def report(zone: Zone) -> Mapping[str, Any]:
         "start": zone.store.read(identity.newest_start),
         "complete": heard and all(part.whole for part in (ranges, capacities, traits, zones, capabilities)),
     }
+
+
+def _own_ranges(zone: Zone, table: HostTable, deadline: WorkDeadline) -> Mapping[str, Range]:
+    # Selects wait for the table meanwhile, and each parent asks again.
+    try:
+        return zone.schedulers.default.ranges(table, deadline)
+    except OutOfTime:
+        log.error("the weighers take longer than zone_poll_timeout over all hosts: parents get no answer")
+        raise
 
 
 def _own_capacities(table: HostTable) -> Mapping[str, Range]:
