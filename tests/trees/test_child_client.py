@@ -136,7 +136,7 @@ def test_build_names_each_instance_with_its_attempt_and_entries(scene: Scene) ->
                 {"uuid": TWO, "attempt": 3, "blobs": [BLOB, BLOB]},
             ],
         },
-        "request_spec": spec_to_wire(SPEC),
+        "request_spec": spec_to_wire(SPEC.varied(time_budget_s=SOME_S)),
     }
 
 

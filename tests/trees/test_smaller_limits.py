@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from tests.builders.boots import FLAVOR, boot, counts, nothing_is_wrong, rows
+from tests.builders.timed_network import NEVER, SideBySide, TimedNetwork, Timeline
 from tests.builders.tree import Tree, a_host
+from zonesched.services import background
 
 STATES = "SELECT state, count(*) FROM placements GROUP BY state"
 
@@ -109,3 +111,38 @@ def test_a_dry_run_says_that_a_zone_offers_no_more_to_one_select(tmp_path: Path)
     found = answer.json["dry_run"]
     assert (found["fits"], found["complete"]) == (40, True)
     assert found["runs_out"] == [{"filter": "max_entries_per_select", "code": "offers_limited"}]
+
+
+@pytest.mark.parametrize(
+    ("path", "region", "places"),
+    [
+        ("/servers", {"max_body_bytes": 6000}, {"confirmed": 15, "gone": 15}),
+        (
+            "/reservations",
+            {"max_entries_per_select": 8, "max_instances_per_request": 2},
+            {"confirmed": 12, "confirming": 12},
+        ),
+    ],
+)
+def test_one_leaf_that_hangs_leaves_time_for_each_part_of_a_call(
+    tmp_path: Path, path: str, region: Mapping[str, Any], places: Mapping[str, int]
+) -> None:
+    # given a zone that takes a few builds in one call, and whose two leaves get half of a boot each
+    clock = Timeline()
+    network = TimedNetwork(clock)
+    tree = Tree(tmp_path, clock, network=network, executor=SideBySide(clock))
+    tree.add("root", build_plan_blob_size=4096)
+    tree.add("region", parent="root", **region)
+    for name in ("a", "b"):
+        tree.add(name, parent="region", hosts_=[a_host(name, vcpus=60, ram_mb=100_000, disk_gb=1000)])
+    tree.poll()
+    tree.nodes["root"].client().post("/flavors", FLAVOR)
+    network.takes = {tree.nodes["a"].url + path: NEVER}
+
+    # when
+    boot(tree, num_instances=30, min_count=8)
+    background.work_on_boots(tree.nodes["root"].zone)
+
+    # then all first places in the other leaf count at once
+    first = "SELECT state, count(*) FROM placements WHERE number = 1 GROUP BY state"
+    assert dict(rows(tree, "root", first)) == places

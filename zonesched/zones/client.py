@@ -161,8 +161,9 @@ class ChildClient:
         """
         ends_at = self._clock.monotonic() + timeout_s
 
-        def ask(some: Sequence[Build]) -> list[BuildAnswer]:
-            return self._build(reservation_id, spec, some, hold_s, ends_at - self._clock.monotonic())
+        def ask(some: Sequence[Build], share: float) -> list[BuildAnswer]:
+            left_s = self._left_s(ends_at - self._clock.monotonic()) * share
+            return self._build(reservation_id, spec.varied(time_budget_s=left_s), some, hold_s, left_s)
 
         return parts.in_parts(builds, parts.first_size(builds), ask)
 
@@ -290,8 +291,8 @@ class ChildClient:
         path = f"/reservations/{quote(reservation_id, safe='')}/{step}"
         ends_at = self._clock.monotonic() + timeout_s
 
-        def ask(some: Sequence[Attempt]) -> list[BuildAnswer]:
-            left_s = self._left_s(ends_at - self._clock.monotonic())
+        def ask(some: Sequence[Attempt], share: float) -> list[BuildAnswer]:
+            left_s = self._left_s(ends_at - self._clock.monotonic()) * share
             body = {"builds": [{"uuid": a.uuid, "attempt": a.attempt} for a in some]}
             bound = answer_bounds.of_builds(len(some))
             budget = {BUDGET_HEADER: f"{max(0.001, left_s):.3f}"}

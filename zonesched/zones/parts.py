@@ -6,6 +6,7 @@ its size has changed nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import TypeVar
@@ -40,18 +41,23 @@ def first_size(builds: Sequence[Build]) -> int:
 
 
 def in_parts(
-    items: Sequence[T], size: int, ask: Callable[[Sequence[T]], Sequence[BuildAnswer]]
+    items: Sequence[T], size: int, ask: Callable[[Sequence[T], float], Sequence[BuildAnswer]]
 ) -> list[BuildAnswer]:
     """Ask about `size` items at a time, about half as many where so many are refused; return the answers.
 
-    The answers of the parts before one that fails are kept. Raises ChildUnreachable if the first one fails.
+    Each part gets its share of the time that is left: else one that waits for a child zone further down would
+    leave none to the others. The answers of the parts before one that fails are kept. Raises ChildUnreachable
+    if the first one fails.
     """
     answered: list[BuildAnswer] = []
     at = 0
     while at < len(items):
         some = items[at : at + size]
+        parts_left = math.ceil((len(items) - at) / size)
+        # An answer that comes when the time is over is lost, and those before it as well: some of it is left.
+        share = 1 / (parts_left + bool(answered))
         try:
-            answered += ask(some)
+            answered += ask(some, share)
         except TakesFewer:
             if len(some) > 1:
                 size = (len(some) + 1) // 2
