@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.builders.boots import FLAVOR
 from tests.builders.real_agent import RealAgent, a_machine
 from tests.builders.tree import Tree
@@ -27,3 +29,31 @@ def test_a_second_agent_with_a_host_of_that_name_ends_nothing_of_the_first(tmp_p
     # then the server runs on, where it was
     assert (first.uuids(), second.uuids()) == ({uuid}, set())
     assert node.client("member").get(f"/servers/{uuid}").json["server"]["status"] == "ACTIVE"
+
+
+@pytest.mark.parametrize("is_forced_down", [False, True])
+def test_a_host_of_an_agent_that_fences_goes_to_another_one_once_nothing_runs_there(
+    tmp_path: Path, is_forced_down: bool
+) -> None:
+    # given an agent that promised to end its instances later than it counts as down, and has died since
+    tree = Tree(tmp_path)
+    node = tree.add("zone", service_down_time=60.0)
+    client, fence_s = node.client("compute"), 300.0
+    host = {"name": "h1", "inventories": {"VCPU": {"total": 4}}}
+
+    def register(service: str) -> int:
+        return client.call("PUT", "/hosts", {"service": service, "hosts": [host]}).status
+
+    assert register("first") == 200
+    assert client.post("/hosts/beat", {"service": "first", "fence_after": fence_s}).status == 204
+    if is_forced_down:
+        body = {"host": "first", "binary": "zonesched-compute", "forced_down": True}
+        assert node.client().call("PUT", "/os-services/force-down", body).status == 200
+    # when another one has a host of that name, while the instances of the first may still run
+    tree.clock.advance(61.0)
+    refused = register("second")
+    tree.clock.advance(fence_s - 61.0)
+    too_early = register("second")
+    # then it is taken once they have ended for sure
+    tree.clock.advance(61.0 + 0.1 * fence_s + 5.0)
+    assert (refused, too_early, register("second")) == (409, 409, 200)

@@ -16,6 +16,7 @@ from sqlalchemy.engine import Connection
 
 from zonesched.errors import Conflict
 from zonesched.model.capacity import Inventory
+from zonesched.model.fencing import fenced_after_s
 from zonesched.model.host_row import HostFacts, HostRow
 from zonesched.store import capacities, claims, identity, locks
 from zonesched.store import tables as t
@@ -28,6 +29,7 @@ _OWNER = (
     _service.name.label("owner"),
     _service.last_seen_at.label("owner_seen_at"),
     _service.forced_down.label("owner_forced_down"),
+    t.fencing_promises.c.fence_after_s.label("owner_fence_after_s"),
 )
 FACT_COLUMNS = ("address", "availability_zone", "service_id", "capabilities", "traits", "metrics")
 
@@ -64,8 +66,9 @@ def register(
     A new host gets the id of its row in `reported`. A resource class that a known host no longer reports
     keeps its row with a total of 0 while claims use it, else the row is deleted. Unchanged rows are not
     written.
-    Raises Conflict for a host of another user's service, and for one of another service that is up: where two
-    agents have hosts of one name, the first would end its instances as no longer wanted.
+    Raises Conflict for a host of another user's service, and for one of another service that is up, or whose
+    agent fences and may still run instances: where two agents have hosts of one name, the first would end its
+    instances as no longer wanted.
     """
     known = _known_hosts(tx, service, [row.facts.name for row in reported], down_time_s)
     stored = _stored_inventories(tx, [str(row["id"]) for row in known.values()])
@@ -86,7 +89,12 @@ def _known_hosts(
     known: dict[str, dict[str, Any]] = {}
     others: defaultdict[str, list[str]] = defaultdict(list)
     for some in claims.chunks(names):
-        statement = sa.select(t.hosts, *_OWNER).join(t.services).where(COLUMNS.name.in_(some))
+        statement = (
+            sa.select(t.hosts, *_OWNER)
+            .join(t.services)
+            .outerjoin(t.fencing_promises, t.fencing_promises.c.service_id == _service.id)
+            .where(COLUMNS.name.in_(some))
+        )
         for row in tx.execute(statement).mappings():
             known[row["name"]] = dict(row)
             if row["user_id"] != service.user_id:
@@ -104,11 +112,14 @@ def _known_hosts(
 
 
 def _check_down(row: Mapping[str, Any], now: float, down_time_s: float) -> None:
-    """Raise Conflict for a host whose service is up."""
-    if not row["owner_forced_down"] and is_up(row["owner_seen_at"], now, down_time_s):
+    """Raise Conflict for a host whose service is up, or whose agent has yet to end its instances."""
+    promised_s = row["owner_fence_after_s"]
+    fenced_s = 0.0 if promised_s is None else fenced_after_s(promised_s)
+    silent_s = fenced_s if row["owner_forced_down"] else down_time_s + fenced_s
+    if silent_s and is_up(row["owner_seen_at"], now, silent_s):
         raise Conflict(
             f"Host {row['name']} is registered by the agent {row['owner']}, which is up. Give each host a"
-            f" name of its own. A host moves to another agent {down_time_s:g} s after the first has ended.",
+            f" name of its own. A host moves to another agent {silent_s:g} s after the first has ended.",
             code="host_belongs_to_another_service",
             field="hosts",
         )
