@@ -163,6 +163,24 @@ def test_servers_leave_and_run_elsewhere_once_the_child_has_nothing_left_of_them
     assert differences(scene.tree) == []
 
 
+def test_a_drained_server_that_the_childs_admin_deletes_before_it_is_gone_runs_elsewhere(
+    tmp_path: Path,
+) -> None:
+    # given a server that the child was told of, and that its agent has not ended yet
+    scene = with_room(tmp_path)
+    set_state(scene, "disabled")
+    uuid = drain(scene, 1).json["drain"]["asked"][0]
+    scene.tree.settle()
+    # when
+    assert scene.tree.nodes["region"].client().delete(f"/servers/{uuid}").status == 204
+    scene.go_on(6)
+    # then
+    assert scene.results(uuid) == [("drain", "done", ""), ("evacuate", "done", "")]
+    assert scene.statuses() == {"ACTIVE": 12}
+    assert uuid not in there(scene)
+    assert differences(scene.tree) == []
+
+
 def test_those_that_cannot_leave_are_listed_with_the_reason(tmp_path: Path) -> None:
     scene = with_room(tmp_path)
     paused, kept, *_ = there(scene)
