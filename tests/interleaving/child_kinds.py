@@ -81,7 +81,7 @@ def _child_read(scene: Scene, zone: Zone, number: int) -> None:
     found = [Found(Kind.CHILD, CHILD, BELOW, 1, "", InstanceStatus.ACTIVE)]
 
     def fn(tx: Transaction) -> None:
-        read_from_children._take(CHILD, found, tx, is_last=True)
+        read_from_children._take(CHILD, [BELOW], found, tx, is_last=True)
 
     zone.store.write(fn)
 
@@ -94,6 +94,6 @@ ACTS: Mapping[str, tuple[Act, tuple[str, ...]]] = {
     "child_reports": (_child_reports, TOLD),
     "start_in_child": (_action_below(Action.START), TOLD),
     "named": (_named, NAMED),
-    "child_read": (_child_read, ALL_HEARD),
+    "child_read": (_child_read, (*ALL_HEARD, _UNHEARD.format("child", CHILD))),
 }
 """Kinds by name, each with the statements that set its own scene."""

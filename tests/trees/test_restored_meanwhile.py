@@ -12,6 +12,8 @@ from sqlalchemy import event
 from tests.builders.boots import nothing_is_wrong
 from tests.builders.real_agent import RealAgent, a_machine
 from tests.builders.restored import Scene, a_scene
+from tests.builders.wsgi_transport import Dead
+from zonesched.errors import ChildUnreachable
 from zonesched.services.audit import audit
 from zonesched.services.recovery import read_from_children
 from zonesched.store import identity, instances
@@ -186,3 +188,24 @@ def test_what_another_process_reads_of_a_child_after_the_recovery_is_not_noted(s
     read_from_children._read(zone, known.child.id, zone.child_client(known.child.id))
 
     assert scene.audit("region") == []
+
+
+def test_a_late_process_that_cannot_read_a_child_takes_away_nothing_that_another_has_read(
+    scene: Scene,
+) -> None:
+    # given a process that has read all that a child has
+    kept = scene.booted(2)
+    scene.restore("region", scene.copy("region"))
+    scene.work(1)
+    # when another one, which was paused since before that, begins to read it, and the child is away
+    zone, leaf = scene.tree.nodes["region"].zone, scene.tree.nodes["leaf"]
+    (known,) = zone.children.snapshot()
+    scene.tree.network.fault(leaf.url, Dead(path="/reservations"))
+    with pytest.raises(ChildUnreachable):
+        read_from_children._read(zone, known.child.id, zone.child_client(known.child.id))
+    scene.tree.network.heal(leaf.url)
+    scene.recovered("region")
+    # then
+    assert scene.agents["leaf"].uuids() == kept
+    assert scene.servers() == dict.fromkeys(kept, "ACTIVE")
+    nothing_is_wrong(scene.tree)

@@ -187,6 +187,13 @@ def forget_of(tx: Connection, kind: Kind, holder_id: str) -> None:
     tx.execute(sa.delete(t.found_instances).where(_found.kind == kind.value, _found.holder_id == holder_id))
 
 
+def forget_in_child(tx: Connection, child_id: str, uuids: Sequence[str]) -> None:
+    """Forget what a child has told so far of these instances."""
+    for some in claims.chunks(uuids):
+        this = (_found.kind == Kind.CHILD.value, _found.holder_id == child_id, _found.uuid.in_(some))
+        tx.execute(sa.delete(t.found_instances).where(*this))
+
+
 def forget_removed_children(tx: Connection) -> None:
     """Forget what children have told that were removed since; the caller has locked the children."""
     removed = sa.not_(_found.holder_id.in_(sa.select(t.children.c.id)))

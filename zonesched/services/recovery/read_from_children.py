@@ -34,14 +34,14 @@ def read_all(zone: Zone) -> None:
 
 
 def _read(zone: Zone, child_id: str, client: ChildClient) -> None:
-    zone.store.write(lambda tx: recovery.forget_of(tx, Kind.CHILD, child_id))
     cursor, more = "", True
     while more:
         page = client.changes(cursor, zone.conf.build_timeout)
         found = [_found(child_id, item) for item in page.items if _has_it(item)]
         found = _with_given_back(zone, client, found)
         cursor, more = page.cursor, page.more
-        zone.store.write(partial(_take, child_id, found, is_last=not more))
+        uuids = [item.uuid for item in page.items]
+        zone.store.write(partial(_take, child_id, uuids, found, is_last=not more))
 
 
 def _with_given_back(zone: Zone, client: ChildClient, found: Sequence[Found]) -> list[Found]:
@@ -56,11 +56,15 @@ def _with_given_back(zone: Zone, client: ChildClient, found: Sequence[Found]) ->
     return [replace(one, given_back=sent.get(one.uuid)) for one in found]
 
 
-def _take(child_id: str, found: Sequence[Found], tx: Transaction, *, is_last: bool) -> None:
+def _take(
+    child_id: str, uuids: Sequence[str], found: Sequence[Found], tx: Transaction, *, is_last: bool
+) -> None:
+    """Note which of these instances a child has; forget what an earlier read has noted of them."""
     locks.recovery(tx)
-    if not recovery.is_under_way(tx):
-        # Another process has read it all meanwhile, and the recovery has ended by that.
+    if recovery.is_heard(tx, Kind.CHILD, child_id):
+        # Another process has read it all meanwhile, and the recovery may have ended by that.
         return
+    recovery.forget_in_child(tx, child_id, uuids)
     recovery.put(tx, found)
     if is_last:
         recovery.hear(tx, Kind.CHILD, child_id)
