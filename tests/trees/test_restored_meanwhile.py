@@ -209,3 +209,20 @@ def test_a_late_process_that_cannot_read_a_child_takes_away_nothing_that_another
     assert scene.agents["leaf"].uuids() == kept
     assert scene.servers() == dict.fromkeys(kept, "ACTIVE")
     nothing_is_wrong(scene.tree)
+
+
+def test_a_recovery_does_not_end_while_an_agent_tells_anew_what_it_has(scene: Scene) -> None:
+    # given an agent that has told all that it has
+    kept = scene.booted(2)
+    scene.restore("leaf", scene.copy("leaf"))
+    scene.work(1)
+    # when it begins again, as at each poll, and is cut off after the first of its pages
+    first = {"service": "agent", "instances": [], "first": True, "last": False}
+    assert scene.tree.nodes["leaf"].client("compute").post("/hosts/running", first).status == 204
+    scene.repair("leaf")
+    # then nothing is decided before it has told the others
+    assert scene.kinds("leaf") == {"neighbour_unheard"}
+    scene.recovered("leaf")
+    assert scene.agents["leaf"].uuids() == kept
+    assert scene.servers() == dict.fromkeys(kept, "ACTIVE")
+    nothing_is_wrong(scene.tree)

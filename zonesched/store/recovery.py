@@ -176,6 +176,12 @@ def hear(tx: Connection, kind: Kind, id_: str) -> None:
     tx.execute(sa.delete(t.unheard).where(_unheard.kind == kind.value, _unheard.id == id_))
 
 
+def await_word(tx: Connection, kind: Kind, id_: str) -> None:
+    """Note that a neighbour has not told all that it has; the caller has locked the recovery."""
+    if is_heard(tx, kind, id_):
+        tx.execute(sa.insert(t.unheard).values(kind=kind.value, id=id_))
+
+
 def end(tx: Connection) -> None:
     """End the recovery."""
     tx.execute(sa.delete(t.unheard))

@@ -35,6 +35,8 @@ def take(
         if is_first:
             recovery.forget_of(tx, Kind.AGENT, own.id)
         if recovery.is_under_way(tx):
+            # It tells anew at each poll: until its last page, what it has looks lost.
+            recovery.await_word(tx, Kind.AGENT, own.id)
             recovery.put(tx, found)
         else:
             known = {p.key for p in placements.read_by_uuid(tx, [one.uuid for one in found])}
