@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
+from tests.builders.inline_executor import InlineExecutor
 from tests.builders.one_zone import sql
 from tests.builders.tree import Node, Tree, a_host
 from zonesched.errors import DatabaseFull
@@ -42,8 +44,10 @@ def counted(node: Node) -> list[Any]:
     return [sql(node.zone, f"select count(*) from {table}")[0][0] for table in tables]
 
 
-def a_node(tmp_path: Path) -> Node:
-    node = Tree(tmp_path).add("zone", hosts_=[a_host("h1", vcpus=600, ram_mb=600 * 64, disk_gb=600)])
+def a_node(tmp_path: Path, executor: InlineExecutor | None = None) -> Node:
+    node = Tree(tmp_path, executor=executor).add(
+        "zone", hosts_=[a_host("h1", vcpus=600, ram_mb=600 * 64, disk_gb=600)]
+    )
     node.client().post("/flavors", FLAVOR)
     return node
 
@@ -102,3 +106,40 @@ def test_a_boot_is_in_no_workers_hand_once_nothing_can_be_written(
 
     # Then
     assert node.zone.boots.in_hand == 0
+
+
+def test_background_work_has_no_traceback_for_each_try_while_nothing_can_be_written(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Given a boot, and no room
+    executor = InlineExecutor()
+    node = a_node(tmp_path, executor)
+    background.start(node.zone)
+    loops = {loop.name: loop for loop in executor.loops}
+    node.client().post("/zones/boot", LARGE)
+    fill(node, 0)
+    # When all of it is tried
+    with caplog.at_level(logging.ERROR):
+        for name in ("boot-0", "boot-0", "reaper", "moves"):
+            loops[name].step()
+    # Then its lines do not fill the disk further
+    assert "nothing can be written" in caplog.text
+    assert {record.exc_info for record in caplog.records} == {None}
+
+
+def test_a_process_that_stops_while_nothing_can_be_written_closes_all(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Given a boot in the hands of a process, and a database without room for any write
+    node = a_node(tmp_path)
+    node.client().post("/zones/boot", LARGE)
+    sql(node.zone, "CREATE TABLE ballast (content BLOB)")
+    more = "INSERT INTO ballast VALUES (zeroblob(99999))"
+    sql(node.zone, f"CREATE TRIGGER more AFTER UPDATE ON reservations BEGIN {more}; END")
+    fill(node, 0)
+    # When it is stopped
+    with caplog.at_level(logging.ERROR):
+        node.zone.stop()
+    # Then
+    assert "unfinished boots go on in other processes once their leases end" in caplog.text
+    assert {record.exc_info for record in caplog.records} == {None}

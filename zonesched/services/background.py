@@ -25,7 +25,7 @@ from zonesched.services.state.boot_queue import Batch, NewBoot
 from zonesched.services.subscriber import Subscriber
 from zonesched.services.zone import Zone
 from zonesched.store import reservations
-from zonesched.store.outages import outage, summary
+from zonesched.store.outages import log_failed, outage
 from zonesched.store.reservations import Lease
 from zonesched.tracing import Trace
 
@@ -66,13 +66,13 @@ def start(zone: Zone) -> None:
 
 
 def _unless_away(name: str, step: Callable[[], float]) -> float:
-    """Act; while the database is away, log one line for each try instead of a traceback."""
+    """Act; while the database is away or full, log one line for each try instead of a traceback."""
     try:
         return step()
     except Exception as error:
         if outage(error) is None:
             raise
-        log.error("background step %s failed: %s", name, summary(error))
+        log_failed(f"background step {name} failed", error)
         return ThreadLoop.retry_pause_s
 
 
@@ -131,8 +131,8 @@ def _begin_batch(zone: Zone, boots: Sequence[NewBoot]) -> None:
 def _begun_safely(zone: Zone, boots: Sequence[NewBoot]) -> Begun:
     try:
         return batch.begin(zone, boots)
-    except Exception:
-        log.exception("a batch of %d boots failed; each is begun by itself", len(boots))
+    except Exception as error:
+        log_failed(f"a batch of {len(boots)} boots failed; each is begun by itself", error)
         return Begun((), boots, ())
 
 
@@ -153,8 +153,8 @@ def _work_safely(zone: Zone, lease: Lease, work: Callable[[], None]) -> None:
     except provision.NoProgress as stuck:
         log.error("reservation %s is postponed: %s", lease.reservation_id, stuck)
         _postpone(zone, lease)
-    except Exception:
-        log.exception("work on reservation %s failed and will be repeated", lease.reservation_id)
+    except Exception as error:
+        log_failed(f"work on reservation {lease.reservation_id} failed and will be repeated", error)
         _postpone(zone, lease)
 
 

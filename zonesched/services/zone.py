@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from zonesched.broker.contract import Broker
 from zonesched.broker.opening import for_process, open_broker
 from zonesched.conf import Conf
+from zonesched.errors import DatabaseFull
 from zonesched.scheduler.base_scheduler import BaseScheduler
 from zonesched.scheduler.schedulers import Schedulers
 from zonesched.seal.entry_form import blob_size_for
@@ -179,7 +180,7 @@ class Zone:
                 self.store.write(lambda tx: _give_back(tx, unended))
                 self.wake.boots_elsewhere()
                 self.notifications.send()
-            except StoreError as error:
+            except (StoreError, DatabaseFull) as error:
                 log.error(
                     "unfinished boots go on in other processes once their leases end: %s", summary(error)
                 )

@@ -7,7 +7,7 @@ import sqlite3
 
 import sqlalchemy as sa
 
-from zonesched.errors import DatabaseUnavailable
+from zonesched.errors import DatabaseFull, DatabaseUnavailable, ZoneBusy
 
 log = logging.getLogger(__name__)
 
@@ -17,8 +17,10 @@ _READ_ONLY = "25006"
 """PostgreSQL's read_only_sql_transaction (its documentation, appendix A)."""
 
 
-def outage(error: BaseException) -> DatabaseUnavailable | None:
-    """Return the fault to answer where the database is down, has no connection left or takes no writes."""
+def outage(error: BaseException) -> ZoneBusy | None:
+    """Return the fault to answer where the database is down or full, or takes no calls or writes."""
+    if isinstance(error, DatabaseFull):
+        return error
     if not _passes(error):
         return None
     # The server may have heard a commit whose answer was lost.
@@ -37,6 +39,14 @@ def summary(error: BaseException) -> str:
 def log_unreadable(error: BaseException) -> None:
     """Log why rows cannot be read: in one line what passes, else with the traceback."""
     log.error("%s", summary(error), exc_info=None if outage(error) else error)
+
+
+def log_failed(what: str, error: BaseException) -> None:
+    """Log that a piece of work has failed, and why: in one line what passes, else with the traceback."""
+    if outage(error):
+        log.error("%s: %s", what, summary(error))
+    else:
+        log.error("%s", what, exc_info=error)
 
 
 def _passes(error: BaseException) -> bool:

@@ -5,7 +5,6 @@ All other steps are taken in the transaction of the agent's report that they fol
 
 from __future__ import annotations
 
-import logging
 import math
 from functools import partial
 
@@ -20,14 +19,12 @@ from zonesched.services.placing import group_policy
 from zonesched.services.zone import Zone
 from zonesched.store import claims, host_states, identity, instances, locks, moves, placements
 from zonesched.store.moves import Move
+from zonesched.store.outages import log_failed
 from zonesched.store.placements import ClaimedHost, Placement
 from zonesched.store.store import Transaction
 
-log = logging.getLogger(__name__)
-
 BATCH = 100
 PAUSE_S = 2.0
-
 
 _NO_HOST = {MoveKind.MIGRATION: "move_no_valid_host", MoveKind.RESIZE: "resize_no_valid_host"}
 
@@ -39,8 +36,8 @@ def work(zone: Zone) -> float:
     for move in found:
         try:
             _go_on(zone, move)
-        except Exception:
-            log.exception("a step of the move %s failed and will be repeated", move.id)
+        except Exception as error:
+            log_failed(f"a step of the move {move.id} failed and will be repeated", error)
     return 0.0 if len(found) == BATCH else PAUSE_S
 
 
