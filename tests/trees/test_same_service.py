@@ -18,7 +18,7 @@ DOWN_S = 1000.0
 @pytest.fixture
 def tree(tmp_path: Path) -> Tree:
     tree = Tree(tmp_path)
-    node = tree.add("zone", service_down_time=DOWN_S)
+    node = tree.add("zone", service_down_time=DOWN_S, instance_build_timeout=int(20 * DOWN_S))
     node.client().post("/flavors", FLAVOR)
     return tree
 
@@ -55,6 +55,14 @@ def end(tree: Tree) -> None:
     """Let the time pass after which an agent that has ended is down."""
     tree.nodes["zone"].zone.heartbeats.write()
     tree.clock.advance(DOWN_S + 1.0)
+
+
+def take_over(tree: Tree, agent: RealAgent) -> None:
+    """Let an agent ask for the place of another one, which does not call meanwhile."""
+    tree.nodes["zone"].zone.heartbeats.write()
+    agent.work()
+    end(tree)
+    agent.work()
 
 
 def test_a_second_agent_of_that_service_runs_and_ends_nothing_and_says_why_once(
@@ -95,8 +103,8 @@ def test_an_agent_takes_the_place_of_one_that_has_ended_which_is_refused_when_it
     # given an agent whose machine is replaced
     first = an_agent(tree, 1)
     work(tree, first)
-    end(tree)
     second = an_agent(tree, 2)
+    take_over(tree, second)
     # when it comes back, and there is a server to build
     uuid = a_server(tree)
     work(tree, first, second)
@@ -104,8 +112,7 @@ def test_an_agent_takes_the_place_of_one_that_has_ended_which_is_refused_when_it
     assert (first.driver.spawned, second.uuids()) == ([], {uuid})
     assert first.zone_uuid == ""
     # when the second one ends
-    end(tree)
-    first.work()
+    take_over(tree, first)
     # then it is the first one's again
     later = a_server(tree)
     work(tree, first)
@@ -124,8 +131,7 @@ def test_two_agents_never_share_a_service_that_is_forced_down(tree: Tree) -> Non
     # then it gets nothing
     assert (first.uuids(), second.driver.spawned) == ({uuid}, [])
     # and takes its place once it has ended; it stays forced down until an operator says otherwise
-    end(tree)
-    second.work()
+    take_over(tree, second)
     assert second.zone_uuid == tree.nodes["zone"].zone.uuid
     assert sql(tree.nodes["zone"].zone, "SELECT forced_down FROM services WHERE name = 'compute'") == [(1,)]
 
@@ -149,12 +155,13 @@ def test_a_restored_zone_that_knows_the_agent_before_hears_the_present_one(tree:
     uuid = a_server(tree)
     scene = Scene(tree)
     copy = scene.copy("zone")
-    end(tree)
     second = scene.agents["zone"] = an_agent(tree, 2)
+    take_over(tree, second)
     work(tree, second)
     assert second.uuids() == {uuid}
     # when the copy is put back
     scene.restore("zone", copy)
+    take_over(tree, second)
     scene.recovered("zone")
     # then the server is the second agent's, which has built it once
     assert second.uuids() == {uuid}
@@ -175,13 +182,30 @@ def test_an_agent_takes_the_place_of_one_that_fences_once_nothing_of_that_runs(t
     beat = {"service": "compute", "fence_after": fence_s}
     assert client.post("/hosts/beat", beat, headers={"X-Zonesched-Agent": first}).status == 204
     # when another one comes, while the instances of the first may still run
+    refused = [register(second)]
     end(tree)
-    refused = register(second)
+    refused.append(register(second))
     tree.clock.advance(fence_s)
-    too_early = register(second)
+    refused.append(register(second))
     # then it is taken once they have ended for sure
     tree.clock.advance(0.1 * fence_s + 5.0)
-    assert (refused, too_early, register(second)) == (409, 409, 200)
+    assert (refused, register(second)) == ([409, 409, 409], 200)
+
+
+def test_an_agent_takes_no_place_of_one_that_could_not_call_since_the_zone_was_away(tree: Tree) -> None:
+    # given an agent with a server, and a second one that is refused
+    first = an_agent(tree, 1)
+    uuid = a_server(tree)
+    second = an_agent(tree, 2)
+    work(tree, first, second)
+    # when the zone is away for longer than it takes for an agent to be down, and the second one calls first
+    end(tree)
+    tree.restart("zone")
+    second.work()
+    work(tree, first, second)
+    # then the first has its place, and its server
+    assert (first.uuids(), second.driver.spawned) == ({uuid}, [])
+    assert status(tree, uuid) == "ACTIVE"
 
 
 @pytest.mark.parametrize(

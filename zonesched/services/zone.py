@@ -34,6 +34,7 @@ from zonesched.services.state.notifications import Notifications
 from zonesched.services.state.password_guard import PasswordGuard
 from zonesched.services.state.quotas import Quotas
 from zonesched.services.state.restored import Restored
+from zonesched.services.state.silences import Silences
 from zonesched.services.state.sql_hosts import SqlHosts
 from zonesched.services.state.store_counts import StoreCounts
 from zonesched.services.state.wake import Wake
@@ -69,6 +70,7 @@ class Zone:
     hosts: HostCache | SqlHosts
     heartbeats: Heartbeats
     fences: Fences
+    silences: Silences
     notifications: Notifications
     group: ServiceGroup
     children: ZoneManager
@@ -129,6 +131,7 @@ class Zone:
             hosts=_hosts(conf, store, clock, schedulers.default),
             heartbeats=Heartbeats(store, clock, conf.service_down_time),
             fences=Fences(store, clock),
+            silences=Silences(clock),
             group=group or open_group(conf.servicegroup_driver, uuid, "", conf.service_down_time),
             notifications=notifications,
             children=ZoneManager.from_conf(

@@ -16,11 +16,10 @@ from sqlalchemy.engine import Connection
 
 from zonesched.errors import Conflict
 from zonesched.model.capacity import Inventory
-from zonesched.model.fencing import fenced_after_s
 from zonesched.model.host_row import HostFacts, HostRow
 from zonesched.store import capacities, claims, identity, locks
 from zonesched.store import tables as t
-from zonesched.store.services import Service, is_up, is_user
+from zonesched.store.services import Service, Silence, is_user
 
 COLUMNS = t.hosts.c
 _service = t.services.c
@@ -29,7 +28,6 @@ _OWNER = (
     _service.name.label("owner"),
     _service.last_seen_at.label("owner_seen_at"),
     _service.forced_down.label("owner_forced_down"),
-    t.fencing_promises.c.fence_after_s.label("owner_fence_after_s"),
 )
 FACT_COLUMNS = ("address", "availability_zone", "service_id", "capabilities", "traits", "metrics")
 
@@ -59,18 +57,18 @@ class _Writes:
 
 
 def register(
-    tx: Connection, service: Service, reported: Sequence[HostRow], down_time_s: float
+    tx: Connection, service: Service, reported: Sequence[HostRow], silence: Silence
 ) -> Mapping[str, str]:
     """Store the hosts of a service's report, which has just called; return their ids by name.
 
     A new host gets the id of its row in `reported`. A resource class that a known host no longer reports
     keeps its row with a total of 0 while claims use it, else the row is deleted. Unchanged rows are not
     written.
-    Raises Conflict for a host of another user's service, and for one of another service that is up, or whose
-    agent fences and may still run instances: where two agents have hosts of one name, the first would end its
-    instances as no longer wanted.
+    Raises Conflict for a host of another user's service, and for one of another service whose agent may not
+    have ended, by its `silence`: where two agents have hosts of one name, the first would end its instances
+    as no longer wanted.
     """
-    known = _known_hosts(tx, service, [row.facts.name for row in reported], down_time_s)
+    known = _known_hosts(tx, service, [row.facts.name for row in reported], silence)
     stored = _stored_inventories(tx, [str(row["id"]) for row in known.values()])
     writes = _Writes()
     ids: dict[str, str] = {}
@@ -84,23 +82,19 @@ def register(
 
 
 def _known_hosts(
-    tx: Connection, service: Service, names: Sequence[str], down_time_s: float
+    tx: Connection, service: Service, names: Sequence[str], silence: Silence
 ) -> Mapping[str, dict[str, Any]]:
     known: dict[str, dict[str, Any]] = {}
     others: defaultdict[str, list[str]] = defaultdict(list)
+    owners: dict[str, Mapping[str, Any]] = {}
     for some in claims.chunks(names):
-        statement = (
-            sa.select(t.hosts, *_OWNER)
-            .join(t.services)
-            .outerjoin(t.fencing_promises, t.fencing_promises.c.service_id == _service.id)
-            .where(COLUMNS.name.in_(some))
-        )
+        statement = sa.select(t.hosts, *_OWNER).join(t.services).where(COLUMNS.name.in_(some))
         for row in tx.execute(statement).mappings():
             known[row["name"]] = dict(row)
             if row["user_id"] != service.user_id:
                 others[row["user_id"]].append(row["name"])
             elif row["service_id"] != service.id:
-                _check_down(known[row["name"]], service.last_seen_at, down_time_s)
+                owners.setdefault(row["service_id"], known[row["name"]])
     for user_id, taken in others.items():
         if is_user(tx, user_id):
             raise Conflict(
@@ -108,18 +102,19 @@ def _known_hosts(
                 code="host_belongs_to_another_service",
                 field="hosts",
             )
+    for owner in owners.values():
+        _check_ended(tx, owner, silence)
     return known
 
 
-def _check_down(row: Mapping[str, Any], now: float, down_time_s: float) -> None:
-    """Raise Conflict for a host whose service is up, or whose agent has yet to end its instances."""
-    promised_s = row["owner_fence_after_s"]
-    fenced_s = 0.0 if promised_s is None else fenced_after_s(promised_s)
-    silent_s = fenced_s if row["owner_forced_down"] else down_time_s + fenced_s
-    if silent_s and is_up(row["owner_seen_at"], now, silent_s):
+def _check_ended(tx: Connection, row: Mapping[str, Any], silence: Silence) -> None:
+    """Raise Conflict for a host whose service may be up, or whose agent has yet to end its instances."""
+    is_down = row["owner_forced_down"]
+    if not silence.is_over(tx, row["service_id"], row["owner_seen_at"], is_down=is_down):
         raise Conflict(
-            f"Host {row['name']} is registered by the agent {row['owner']}, which is up. Give each host a"
-            f" name of its own. A host moves to another agent {silent_s:g} s after the first has ended.",
+            f"Host {row['name']} is registered by the agent {row['owner']}. Give each host a name of its own."
+            " An agent that asks for a host of another gets it once that has not called for"
+            f" {silence.down_time_s:g} s meanwhile, and then for its --fence-after where it fences.",
             code="host_belongs_to_another_service",
             field="hosts",
         )

@@ -137,29 +137,40 @@ def own(tx: Connection, name: str, user_id: str, agent_id: str = "") -> Service:
     return found
 
 
-def _fenced_after_s(tx: Connection, service_id: str) -> float:
-    """Return how long instances may run after the last heartbeat of an agent that fences, else 0."""
-    promise = fencing_promises.read(tx, service_id)
-    return 0.0 if promise is None else fenced_after_s(promise.fence_after_s)
+@dataclass(frozen=True)
+class Silence:
+    """How long an agent must have been silent before another one takes its place.
+
+    `seconds`: how long the service of an id has been seen with this last heartbeat.
+    """
+
+    seconds: Callable[[str, float], float]
+    down_time_s: float
+
+    def is_over(self, tx: Connection, service_id: str, heartbeat_at: float, *, is_down: bool = False) -> bool:
+        """Tell whether an agent is down, where `is_down` does not say it, and its instances have ended."""
+        promise = fencing_promises.read(tx, service_id)
+        fenced_s = 0.0 if promise is None else fenced_after_s(promise.fence_after_s)
+        return self.seconds(service_id, heartbeat_at) >= fenced_s + (0.0 if is_down else self.down_time_s)
 
 
 def _of_another_agent(name: str) -> Conflict:
     return Conflict(
         f"Service {name} belongs to another agent, which has another state folder. Give each agent a name of"
-        " its own with --service. An agent takes the place of another once that has not called for"
-        " service_down_time, and then for the time of its --fence-after where it fences.",
+        " its own with --service. An agent that asks for the place of another gets it once that has not"
+        " called for service_down_time meanwhile, and then for its --fence-after where it fences.",
         code="service_belongs_to_another_agent",
         field="service",
     )
 
 
-def register(tx: Connection, new: Service, known: int | None, down_time_s: float) -> Service:
+def register(tx: Connection, new: Service, known: int | None, silence: Silence) -> Service:
     """Register a service with its heartbeat; a known one of its name keeps its id.
 
-    One whose user was deleted goes to this user. One whose agent has not called for `down_time_s`, nor since
-    its instances have ended if it fences, goes to this agent. That it is forced down is not enough: an agent
-    that still calls would take it back at once, and both would run its instances. `known`: the number of its
-    registrations when the agent wrote this one, None where it does not say.
+    One whose user was deleted goes to this user. One whose agent has ended, by its `silence`, goes to this
+    agent. That it is forced down is not enough: an agent that still calls would take it back at once, and
+    both would run its instances. `known`: the number of its registrations when the agent wrote this one, None
+    where it does not say.
     Raises Forbidden for a service that belongs to another user, Conflict for one of another agent and where
     it was registered since.
     """
@@ -180,7 +191,7 @@ def register(tx: Connection, new: Service, known: int | None, down_time_s: float
     if row.user_id != new.user_id and is_user(tx, row.user_id):
         own(tx, name, new.user_id)
     is_other = "" not in (new.agent_id, row.agent_id) and new.agent_id != row.agent_id
-    if is_other and is_up(row.last_seen_at, now, down_time_s + _fenced_after_s(tx, row.id)):
+    if is_other and not silence.is_over(tx, row.id, row.last_seen_at):
         raise _of_another_agent(name)
     values = {
         "user_id": new.user_id,

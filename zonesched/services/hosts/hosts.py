@@ -39,7 +39,7 @@ from zonesched.store import hosts as rows
 from zonesched.store.consoles import ConsoleAsk
 from zonesched.store.fencing_promises import Promise
 from zonesched.store.host_instances import Placed
-from zonesched.store.services import Service
+from zonesched.store.services import Service, Silence
 from zonesched.store.store import Store, Transaction
 
 REPORTS_PER_WRITE = 500
@@ -61,18 +61,19 @@ def register(
 
     A service belongs to the user that registered it first. `known`: how often it was registered when the
     agent wrote the report. Raises BadRequest for an impossible report, Forbidden for another user's service,
-    Conflict for the service of another agent that is up, for a host of another user's service or of one that
-    is up, and for a report that comes after a later one.
+    Conflict for the service of another agent that may be up, for a host of another user's service or of one
+    that may be up, and for a report that comes after a later one.
     """
     offered = host_rows(zone.conf, zone.clock, hosts)
     now, new_id = zone.clock.now(), zone.clock.new_uuid()
     new = Service(new_id, service, caller.user_id, now, agent_id=caller.agent_id)
+    silence = Silence(zone.silences.seconds, zone.conf.service_down_time)
 
     def fn(tx: Transaction) -> tuple[Mapping[str, str], int]:
-        registered = services.register(tx, new, known, zone.conf.service_down_time)
+        registered = services.register(tx, new, known, silence)
         # An agent that fences promises it with its next heartbeat.
         fencing_promises.withdraw(tx, registered.id)
-        ids = host_registry.register(tx, registered, offered, zone.conf.service_down_time)
+        ids = host_registry.register(tx, registered, offered, silence)
         return ids, registered.registrations
 
     ids, registrations = zone.store.write(fn)
