@@ -45,7 +45,10 @@ MEMBER = key_of(COMPUTE, "agent")
 
 
 class FakeGroup:
-    """A group in memory that keeps `ServiceGroup`; while `is_away`, nobody reaches it and it forgets all."""
+    """A group in memory that keeps `ServiceGroup`; while `is_away`, nobody reaches it and it forgets all.
+
+    `lives_s`: how long a silent member stays one; infinite as in ZooKeeper, which knows its connection alone.
+    """
 
     is_there = True
 
@@ -109,9 +112,9 @@ class Direct:
 class World:
     """A zone, one agent whose looks are far apart, and their group; time goes by in steps of a second."""
 
-    def __init__(self, folder: Path, fence_after_s: float = math.inf) -> None:
+    def __init__(self, folder: Path, fence_after_s: float = math.inf, lives_s: float = 30.0) -> None:
         self.clock = FakeClock()
-        self.group = FakeGroup(self.clock)
+        self.group = FakeGroup(self.clock, lives_s)
         own = {"database_url": a_database(folder / "zone.sqlite"), "state_path": str(folder)}
         conf = options.load(overrides={**own, "build_plan_encryption_key": [KEY], "service_down_time": 60.0})
         self.zone = Zone.open(conf, clock=self.clock, executor=InlineExecutor(), group=self.group)
@@ -178,9 +181,12 @@ def test_a_member_that_dies_is_down_in_its_time_whether_the_group_is_there_or_no
         assert not any(seen[seen.index(False) :])
 
 
-def test_a_member_that_has_fenced_its_hosts_is_down_until_its_zone_answers_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lives_s", [30.0, math.inf], ids=["by_beats", "by_connection"])
+def test_a_member_that_has_fenced_its_hosts_is_down_until_its_zone_answers_again(
+    tmp_path: Path, lives_s: float
+) -> None:
     # given an agent that fences, and that reaches the group and not its zone
-    world = World(tmp_path, fence_after_s=30.0)
+    world = World(tmp_path, fence_after_s=30.0, lives_s=lives_s)
     assert world.run(10)[-1]
     world.direct.is_away = True
     # when its instances have ended
@@ -189,6 +195,17 @@ def test_a_member_that_has_fenced_its_hosts_is_down_until_its_zone_answers_again
     assert (seen[29], seen[-1]) == (True, False)
     world.direct.is_away = False
     assert world.run(30)[-1]
+
+
+def test_a_member_that_was_refused_keeps_no_service_up(tmp_path: Path) -> None:
+    world = World(tmp_path, lives_s=math.inf)
+    world.run(10)
+    assert MEMBER in world.group.members()
+
+    world.agent.zone = ZoneIdentity()
+    world.member.step()
+
+    assert MEMBER not in world.group.members()
 
 
 def test_the_hosts_of_a_dead_member_take_no_instance(world: World) -> None:

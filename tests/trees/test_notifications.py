@@ -449,6 +449,19 @@ class TestAgent:
         assert away > 0
         assert instance_of(zone, uuid).status is InstanceStatus.ACTIVE
 
+    def test_one_that_was_refused_listens_no_more_to_what_is_for_its_successor(
+        self, exchange: Exchange, agent: Agent
+    ) -> None:
+        hearing, woken = self.hearing(agent, exchange)
+        there = agent.zone
+        # When its zone refuses it, then takes it again
+        agent.zone = ZoneIdentity()
+        hearing.step()
+        agent.zone = there
+        hearing.step()
+        # Then it has connected anew
+        assert woken == ["woken", "woken"]
+
     def test_it_listens_once_the_zone_has_said_what_it_is_called(self, zone: Zone) -> None:
         agent = Agent(Direct(zone), FakeDriver(DriverSettings(), zone.clock), zone.clock, [], Rhythm())
         opened: list[str] = []

@@ -34,6 +34,8 @@ class Membership:
         uuid = self._agent.zone.uuid
         if not uuid or self._agent.has_lapsed:
             # Once its instances have ended, its zone may place them anew: only its calls make it alive again.
+            # It leaves, since ZooKeeper keeps a member that is silent as long as its connection is there.
+            self.close()
             return UNREGISTERED_PAUSE_S
         if uuid != self._zone_uuid:
             self.close()

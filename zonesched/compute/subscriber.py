@@ -35,6 +35,8 @@ class Subscriber:
         # The name of the zone, and so of its exchange, is known from the registration on.
         name = self._agent.zone.name
         if not name:
+            # One that was refused since would take every second message of the agent that has its queue now.
+            self.close()
             return UNREGISTERED_PAUSE_S
         if name != self._zone_name:
             self.close()
