@@ -144,21 +144,29 @@ def test_polls_of_agents_are_logged_at_debug_level_alone(
     assert len(lines(logging.DEBUG)) == 2
 
 
+@pytest.mark.parametrize("next_one", ["the same process", "another process", "a process started since"])
 def test_a_line_that_a_full_disk_has_cut_spoils_no_other(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, next_one: str
 ) -> None:
     path = tmp_path / "audit.log"
-    log = AuditLog(str(path))
+    log, other = AuditLog(str(path)), AuditLog(str(path))
     log.write(ENTRY)
     line = path.read_text()
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(line) + 20, before[1]))
     try:
         log.write(ENTRY)
+        other.write(ENTRY)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
-    log.write(ENTRY)
+    match next_one:
+        case "the same process":
+            log.write(ENTRY)
+        case "another process":
+            other.write(ENTRY)
+        case _:
+            AuditLog(str(path)).write(ENTRY)
 
     assert path.read_text().split("\n") == [line[:-1], line[:20], line[:-1], ""]
     assert "the audit log cannot be written: No space left on device" in caplog.text

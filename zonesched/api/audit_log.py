@@ -53,7 +53,7 @@ class AuditLog:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._is_torn = False
+        self._has_failed = True  # A process before this one, for all that is known.
         if path:
             try:
                 self._append(b"")
@@ -76,16 +76,22 @@ class AuditLog:
                 log.error("the audit log cannot be written: %s", error.strerror)
 
     def _append(self, line: bytes) -> None:
-        file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             # One write: lines of several threads and processes do not mix. After a part of a line, as a full
-            # disk leaves it, a new one begins.
-            whole = b"\n" + line if self._is_torn else line
-            self._is_torn = 0 < os.write(file, whole) < len(whole)
-            if self._is_torn:
+            # disk leaves it to whoever writes next, a new one begins.
+            whole = b"\n" + line if self._has_failed and _ends_torn(file) else line
+            self._has_failed = True
+            if os.write(file, whole) < len(whole):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self._has_failed = False
         finally:
             os.close(file)
+
+
+def _ends_torn(file: int) -> bool:
+    size = os.fstat(file).st_size
+    return size > 0 and os.pread(file, 1, size - 1) != b"\n"
 
 
 def timestamp(now: float) -> str:
