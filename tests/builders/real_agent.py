@@ -7,13 +7,13 @@ from pathlib import Path
 
 from tests.builders.tree import Tree
 from zonesched.compute.agent import Agent, Rhythm
-from zonesched.compute.agent_id import of_folder
 from zonesched.compute.client import AgentClient
 from zonesched.compute.connection import ZoneConnection
 from zonesched.compute.driver import DriverSettings
 from zonesched.compute.fake import FakeDriver
 from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.machine import Key, Phase, Wanted
+from zonesched.compute.state_folder import of_folder
 from zonesched.seams import Clock
 
 

@@ -133,6 +133,40 @@ def test_a_second_agent_of_the_service_is_refused_until_it_is_given_a_name(
         assert "registered 1 hosts" in said_first("--service", "compute-2")
 
 
+def test_an_agent_by_another_name_or_of_another_zone_ends_nothing_and_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], machine: Machine
+) -> None:
+    """A machine was renamed, or its agent got the credentials of another zone by mistake."""
+
+    def said_first(at: Path, *options: str) -> str:
+        """Return what an agent says first of what it found, on the folder of the instance."""
+        inventory = tmp_path / "renamed.csv"
+        inventory.write_text("name,VCPU,MEMORY_MB,DISK_GB\nrenamed,4,8192,100\n")
+        own = ("--state-folder", str(machine.folder), "--inventory", str(inventory))
+        with agent(at, *own, *options) as process:
+            assert process.stdout is not None
+            said = next(line for line in process.stdout if "instances" in line or "registered" in line)
+            eventually("it has had its time", lambda: process.poll() is None)
+            return said
+
+    (tmp_path / "other").mkdir()
+    with zone(tmp_path, capsys) as ask, zone(tmp_path / "other", capsys) as other:
+        with agent(tmp_path) as first:
+            eventually("the hosts are up", lambda: ask("host", "list").count(" up ") == 5)
+            ask("zone", "boot", "--flavor", "small", "--name", "w", "--watch")
+            before = machine.running()
+            kill(first)
+
+        assert "are those of the agent compute" in said_first(tmp_path, "--service", "renamed")
+        assert "are those of the agent compute" in said_first(tmp_path / "other")
+        assert machine.running() == before
+        assert other("host", "list").count("renamed") == ask("host", "list").count("renamed") == 0
+        with agent(tmp_path):
+            (uuid,) = before
+            ask("server", "delete", uuid)
+            eventually("its own agent ends it", lambda: machine.running() == {})
+
+
 def test_a_resized_instance_is_one_process_at_each_step(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], machine: Machine
 ) -> None:

@@ -22,15 +22,14 @@ def register(call: Call) -> Answer:
     """Register hosts of this agent with their inventories."""
     forms = [host.to_form() for host in call.body.hosts]
     made = hosts.register(call.zone, _agent(call), call.body.service, forms, call.body.registrations)
-    zone = {"name": call.zone.conf.zone_name, "uuid": call.zone.uuid}
     listed = [{"id": id, "name": name} for id, name in made.hosts]
-    return ok({"hosts": listed, "zone": zone, "registrations": made.registrations})
+    return ok({"hosts": listed, "zone": _zone_json(call), "registrations": made.registrations})
 
 
 def registrations(call: Call) -> Answer:
-    """Tell how often this agent's hosts were registered."""
+    """Tell which zone this is, and how often this agent's hosts were registered."""
     found = hosts.registrations(call.zone.store, call.caller, call.query.service)
-    return ok({"registrations": found})
+    return ok({"zone": _zone_json(call), "registrations": found})
 
 
 def beat(call: Call) -> Answer:
@@ -93,6 +92,10 @@ def bring_console(call: Call) -> Answer:
     """Take the output of a console that was asked for."""
     hosts.take_console(call.zone.store, _agent(call), call.body.service, call.body.id, call.body.to_answer())
     return no_content()
+
+
+def _zone_json(call: Call) -> dict[str, str]:
+    return {"name": call.zone.conf.zone_name, "uuid": call.zone.uuid}
 
 
 def _agent(call: Call) -> Caller:

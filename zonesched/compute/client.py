@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from zonesched.compute.driver import DRIVER_FAILED
 from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.machine import ConsoleAsk, Fetched, Key, Report, ReportState, Wanted
 from zonesched.compute.restored_zone import Running
+from zonesched.compute.state_folder import OtherOwner
 from zonesched.compute.usage_ledger import Booked, Claim, HostClass, Statement
 from zonesched.model.caller import AGENT_HEADER
 from zonesched.tracing import Trace
@@ -39,25 +40,36 @@ class ZoneIdentity:
 class AgentClient:
     """One agent's calls, under the name of its service. All raise ZoneUnavailable or ZoneRefused.
 
-    `agent_id`: the id that the agent keeps in its state folder, "" for none.
+    `agent_id`: the id that the agent keeps in its state folder, "" for none. `admit`: called with the zone's
+    identity before anything is registered there; raises OtherOwner.
     """
 
-    def __init__(self, connection: ZoneConnection, service: str, agent_id: str = "") -> None:
+    def __init__(
+        self,
+        connection: ZoneConnection,
+        service: str,
+        agent_id: str = "",
+        admit: Callable[[ZoneIdentity], None] = lambda _: None,
+    ) -> None:
         self._connection = connection
         self._service = service
+        self._admit = admit
         self._headers = {AGENT_HEADER: agent_id} if agent_id else {}
 
     def register(self, hosts: Sequence[InventoryHost]) -> ZoneIdentity:
         """Register the hosts of the service, with their present inventories; return the zone's identity."""
         answer = self._call("GET", "/hosts/registrations", params={"service": self._service})
         try:
+            self._admit(_identity(answer))
             for at in range(0, max(1, len(hosts)), BATCH):
                 wire = [host.to_wire() for host in hosts[at : at + BATCH]]
                 body = {"service": self._service, "hosts": wire, "registrations": answer["registrations"]}
                 answer = self._call("PUT", "/hosts", body)
-            return ZoneIdentity(str(answer["zone"]["name"]), str(answer["zone"]["uuid"]))
+            return _identity(answer)
+        except OtherOwner as error:
+            raise ZoneUnavailable(str(error)) from None
         except (KeyError, TypeError) as error:
-            raise ZoneUnavailable(f"the answer of PUT /hosts cannot be read: {error!r}") from error
+            raise ZoneUnavailable(f"the answer to a registration cannot be read: {error!r}") from error
 
     def beat(self, fence_after_s: float = math.inf) -> None:
         """Send a heartbeat; `fence_after_s`: the promise to end all instances so long after it."""
@@ -165,6 +177,10 @@ class AgentClient:
         params: Mapping[str, str | int] | None = None,
     ) -> Any:
         return self._connection.call(method, path, body, params, self._headers)
+
+
+def _identity(answer: Mapping[str, Any]) -> ZoneIdentity:
+    return ZoneIdentity(str(answer["zone"]["name"]), str(answer["zone"]["uuid"]))
 
 
 def _line(report: Report) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ import shlex
 import signal
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
@@ -17,8 +18,7 @@ from zonesched import log_lines
 from zonesched.broker.contract import COMPUTE, Broker, key_of
 from zonesched.broker.opening import for_agent, open_broker
 from zonesched.compute.agent import Agent, Rhythm
-from zonesched.compute.agent_id import of_folder
-from zonesched.compute.client import AgentClient
+from zonesched.compute.client import AgentClient, ZoneIdentity
 from zonesched.compute.connection import ZoneConnection
 from zonesched.compute.credentials import Credentials, CredentialsError, read_credentials
 from zonesched.compute.driver import (
@@ -32,6 +32,7 @@ from zonesched.compute.driver import (
 from zonesched.compute.inventory import InventoryHost, read_inventory
 from zonesched.compute.inventory_fields import InventoryError
 from zonesched.compute.membership import Membership
+from zonesched.compute.state_folder import Owner, host_name, of_folder, take
 from zonesched.compute.subscriber import Subscriber
 from zonesched.compute.tracker import Tracker
 from zonesched.conf.checks import check_servicegroup_driver, check_transport_url
@@ -217,13 +218,13 @@ def main(
             ),
         )
         driver = load_driver(connection_type)(settings, clock)
-        hosts = listed if listed is not None else _own_host(driver)
+        hosts = listed if listed is not None else _own_host(driver, state_folder)
         hosts = [host.with_traits(driver.traits) for host in hosts]
         fence_after_s = math.inf if fence_after is None else fence_after
         rhythm = Rhythm(heartbeat_seconds, poll_seconds, fence_after_s=fence_after_s)
         # After the driver, which has the state folder for itself.
         agent_id = of_folder(Path(state_folder), clock) if state_folder else ""
-        client = AgentClient(_connection(who), service, agent_id)
+        client = AgentClient(_connection(who), service, agent_id, partial(_admit, state_folder, service))
         agent = Agent(client, driver, clock, hosts, rhythm)
     except (CredentialsError, InventoryError, ConfigError, ValueError, OSError) as error:
         raise click.UsageError(str(error)) from error
@@ -240,10 +241,20 @@ def main(
     )
 
 
-def _own_host(driver: Driver) -> list[InventoryHost]:
+def _own_host(driver: Driver, state_folder: str) -> list[InventoryHost]:
     if not isinstance(driver, HasHost):
         raise ConfigError("This driver does not know its hosts: --inventory is missing.", field="inventory")
-    return [driver.host()]
+    host = driver.host()
+    name = host_name(Path(state_folder), host.name) if state_folder else host.name
+    if name != host.name:
+        log.warning("the machine is called %s now; its host stays %s, as it was registered", host.name, name)
+    return [replace(host, name=name)]
+
+
+def _admit(state_folder: str, service: str, zone: ZoneIdentity) -> None:
+    """Raise OtherOwner where the instances in the state folder are not those of this service of the zone."""
+    if state_folder:
+        take(Path(state_folder), Owner(service, zone.uuid, zone.name))
 
 
 def _connection(who: Credentials) -> ZoneConnection:

@@ -146,6 +146,7 @@ _AUDIT = object_of(
 )
 
 _PLACE = {"uuid": UUID, "attempt": WHOLE}
+_ZONE = object_of({"name": TEXT, "uuid": UUID})
 _INSTANCE = object_of(
     {
         **_PLACE,
@@ -202,11 +203,11 @@ ANSWERS: Mapping[str, Form] = {
     "hosts_register 200": object_of(
         {
             "hosts": list_of(object_of({"id": UUID, "name": TEXT})),
-            "zone": object_of({"name": TEXT, "uuid": UUID}),
+            "zone": _ZONE,
             "registrations": WHOLE,
         }
     ),
-    "hosts_registrations 200": object_of({"registrations": WHOLE}),
+    "hosts_registrations 200": object_of({"zone": _ZONE, "registrations": WHOLE}),
     "hosts_instances 200": object_of(
         {
             "instances": list_of(_INSTANCE),

@@ -1,0 +1,78 @@
+"""What an agent keeps of itself in its state folder."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.builders.clock import FakeClock
+from zonesched.compute.instance_folder import InstanceFolder
+from zonesched.compute.machine import Key
+from zonesched.compute.state_folder import OtherOwner, Owner, host_name, of_folder, take
+
+MINE = Owner("agent-1", "uuid-1", "leaf")
+
+
+def test_an_agent_keeps_its_id_and_another_folder_has_another(tmp_path: Path) -> None:
+    clock = FakeClock()
+
+    first = of_folder(tmp_path / "state" / "agent", clock)
+
+    assert of_folder(tmp_path / "state" / "agent", clock) == first
+    assert of_folder(tmp_path / "other", clock) != first
+
+
+@pytest.mark.parametrize("left", ["", "\x00\x00\x00", "no id"])
+def test_a_file_that_a_power_cut_has_damaged_gets_a_new_id(tmp_path: Path, left: str) -> None:
+    (tmp_path / "agent-id").write_text(left)
+
+    made = of_folder(tmp_path, FakeClock())
+
+    assert of_folder(tmp_path, FakeClock()) == made
+    assert [path.name for path in tmp_path.iterdir()] == ["agent-id"]
+
+
+def an_instance(folder: Path) -> None:
+    (folder / "instances").mkdir()
+    InstanceFolder(folder / "instances", Key("a", 1)).prepare({})
+
+
+@pytest.mark.parametrize("other", [replace(MINE, service="renamed"), replace(MINE, zone_uuid="uuid-2")])
+def test_instances_of_another_service_or_zone_are_not_taken(tmp_path: Path, other: Owner) -> None:
+    take(tmp_path, MINE)
+    an_instance(tmp_path)
+
+    with pytest.raises(OtherOwner, match=r"are those of the agent agent-1 of the zone leaf .*owner\.json"):
+        take(tmp_path, other)
+    take(tmp_path, replace(MINE, zone_name="new-name"))
+    (tmp_path / "owner.json").unlink()
+    take(tmp_path, other)
+
+
+def test_a_folder_without_instances_goes_to_anybody(tmp_path: Path) -> None:
+    for owner in (MINE, replace(MINE, service="renamed")):
+        take(tmp_path, owner)
+    an_instance(tmp_path)
+
+    with pytest.raises(OtherOwner):
+        take(tmp_path, MINE)
+
+
+@pytest.mark.parametrize("left", ["", "\x00", "[]", "{}"])
+def test_a_damaged_note_of_the_owner_is_written_anew(tmp_path: Path, left: str) -> None:
+    an_instance(tmp_path)
+    (tmp_path / "owner.json").write_text(left)
+    take(tmp_path, MINE)
+
+    with pytest.raises(OtherOwner):
+        take(tmp_path, replace(MINE, service="renamed"))
+
+
+def test_a_host_keeps_the_name_that_its_machine_had_first(tmp_path: Path) -> None:
+    folder = tmp_path / "agent"
+
+    assert [host_name(folder, name) for name in ("old", "new")] == ["old", "old"]
+    (folder / "host-name").write_text("")
+    assert host_name(folder, "new") == "new"
