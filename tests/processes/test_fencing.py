@@ -222,6 +222,13 @@ def test_a_lease_of_an_earlier_boot_of_the_machine_has_run_out(tmp_path: Path) -
     assert (found.term, found.is_held(CLOCK.monotonic())) == (4, False)
 
 
+@pytest.mark.parametrize("left", ["", "\0", "[]", "{}", "7"])
+def test_a_lease_that_cannot_be_read_has_run_out(tmp_path: Path, left: str) -> None:
+    (tmp_path / lease.FILE).write_text(left)
+
+    assert not lease.read(tmp_path).is_held(CLOCK.monotonic())
+
+
 def test_what_an_instance_has_started_ends_with_it(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.driver._settings = DriverSettings(command=("sh", "-c", "trap '' TERM; sleep 600 & sleep 600"))

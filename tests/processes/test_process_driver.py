@@ -1007,6 +1007,62 @@ class TestAfterTheAgentDied:
         bench.until(driver, Failed(A, "process_lost"))
         assert bench.running() == []
 
+    @pytest.mark.parametrize("left", ["", "\0", "[]", "{}", "7"])
+    @pytest.mark.parametrize("name", ["reached.json", "process.json"])
+    def test_one_with_a_damaged_file_fails_alone_and_the_log_says_what_to_do(
+        self, bench: Bench, caplog: pytest.LogCaptureFixture, name: str, left: str
+    ) -> None:
+        process = run(bench, bench.driver())
+        path = bench.at(A).path / name
+        before = path.read_text()
+        path.write_text(left)
+
+        second = bench.driver()
+
+        assert second.found() == [A]
+        bench.until(second, Failed(A, "folder_damaged"))
+        assert process_table.is_alive(process)
+        [said] = [record.getMessage() for record in caplog.records]
+        assert f"{path} is damaged" in said
+        run(bench, second, wanted(B))
+
+        # Brought back from a copy, it is as it was.
+        path.write_text(before)
+        third = bench.driver()
+        third.found()
+        third.destroy(B)
+        bench.until(third, Built(A), Destroyed(B))
+
+    def test_one_with_a_damaged_file_ends_where_nobody_wants_it(self, bench: Bench) -> None:
+        process = run(bench, bench.driver())
+        (bench.at(A).path / "reached.json").write_text("")
+        second = bench.driver()
+        second.found()
+        bench.until(second, Failed(A, "folder_damaged"))
+
+        second.destroy(A)
+
+        bench.until(second, Destroyed(A))
+        assert not process_table.is_alive(process)
+
+    def test_one_that_was_to_move_stays_stopped_where_its_mark_is_damaged(self, bench: Bench) -> None:
+        first = bench.driver()
+        process = run(bench, first)
+        leaving = replace(wanted(), leaves_for=3)
+        first.leave(leaving)
+        bench.until(first, Left(A, 3))
+        (bench.at(A).path / "leaving.json").write_text("")
+
+        second = bench.driver()
+        second.found()
+
+        bench.until(second, Left(A, 2))
+        second.leave(leaving)
+        bench.until(second, Left(A, 3))
+        assert not process_table.is_alive(process)
+        second.come_back(wanted())
+        bench.until(second, Built(A))
+
     def test_a_folder_of_another_name_is_left_alone(self, bench: Bench) -> None:
         bench.driver()
         strange = bench.folder / "instances" / "lost+found"

@@ -66,6 +66,18 @@ class Reached:
     reason: str = ""
 
 
+class FolderDamaged(ValueError):
+    """A file of an instance's folder is not as it was written; the message names it, and says what to do."""
+
+    def __init__(self, path: Path, why: Exception) -> None:
+        remedy = (
+            "see that nothing of the instance runs, and remove the file"
+            if path.name == "process.json"
+            else "bring it back from a copy and restart the agent, or delete the server"
+        )
+        super().__init__(f"{path} is damaged ({why!r}): {remedy}")
+
+
 class InstanceFolder:
     """Folder of one instance in `root`; it may not exist."""
 
@@ -92,12 +104,12 @@ class InstanceFolder:
     def finish_copy(self, wanted: Mapping[str, Any], reached: Reached | None) -> None:
         """Complete the folder of a copied instance, atomically; `reached`: the state it is in already."""
         if reached is not None:
-            (self._unfinished / "reached.json").write_text(json.dumps(_line_of(reached)), encoding="utf-8")
+            _write(self._unfinished / "reached.json", _line_of(reached))
         self._finish(wanted)
 
     def _finish(self, wanted: Mapping[str, Any]) -> None:
         (self._unfinished / "lock").touch(mode=0o600)
-        (self._unfinished / "wanted.json").write_text(json.dumps(wanted), encoding="utf-8")
+        _write(self._unfinished / "wanted.json", wanted)
         self._unfinished.rename(self.path)
 
     def start_copy_to(self, shared: Path) -> subprocess.Popen[bytes]:
@@ -124,12 +136,18 @@ class InstanceFolder:
             _remove_tree(path)
 
     def leaves_for(self) -> int:
-        """Return the attempt that the instance moves to; 0 for none."""
-        return int(self._read("leaving.json").get("attempt", 0))
+        """Return the attempt that the instance moves to; 0 for none.
+
+        Of a damaged file it is the likeliest one: the zone says which, and whether the move goes on.
+        """
+        try:
+            return int(self._read("leaving.json").get("attempt", 0))
+        except FolderDamaged:
+            return self.key.attempt + 1
 
     def note_leaving(self, attempt: int) -> None:
         """Write that it moves; it is on disk when this returns, so that no later agent runs it meanwhile."""
-        self._write("leaving.json", {"attempt": attempt})
+        _write(self.path / "leaving.json", {"attempt": attempt})
 
     def note_return(self) -> None:
         """Forget that it was to move."""
@@ -153,7 +171,7 @@ class InstanceFolder:
 
     def process(self) -> Process | None:
         """Return its process, dead or alive; None before it was started."""
-        found = self._read("process.json")
+        found = self._read("process.json", "pid", "started", "boot_id")
         return Process(found["pid"], found["started"], found["boot_id"]) if found else None
 
     def name(self) -> str:
@@ -171,18 +189,16 @@ class InstanceFolder:
     def reached(self) -> Reached:
         """Return its last state; before it was built, the one to start with."""
         if self.was_built():
-            found = self._read("reached.json")
+            found = self._read("reached.json", "generation", "power", "reboots", "rebuilds")
             counts = found["reboots"], found["rebuilds"]
             return Reached(
                 found["generation"], Power(found["power"]), *counts, reason=found.get("reason", "")
             )
-        # Those of an earlier attempt are done: a new process has nothing to repeat.
-        wanted = self._read("wanted.json")
-        return Reached(reboots=wanted.get("reboots", 0), rebuilds=wanted.get("rebuilds", 0))
+        return first(self._read("wanted.json"))
 
     def note_reached(self, reached: Reached) -> None:
         """Write its state; it is on disk when this returns, so that no later agent repeats a reboot."""
-        self._write("reached.json", _line_of(reached))
+        _write(self.path / "reached.json", _line_of(reached))
 
     def empty(self, image_name: str) -> bool:
         """Remove what an ended instance has written, and name the image that it is started with next.
@@ -198,7 +214,7 @@ class InstanceFolder:
             (self.path / "output.log").unlink(missing_ok=True)
             wanted = self._read("wanted.json")
             environment = {**wanted["environment"], IMAGE_VARIABLE: image_name}
-            self._write("wanted.json", {**wanted, "environment": environment})
+            _write(self.path / "wanted.json", {**wanted, "environment": environment})
         return True
 
     def newest_output(self, max_bytes: int) -> bytes:
@@ -241,21 +257,17 @@ class InstanceFolder:
         _remove_tree(self._unfinished)
         return True
 
-    def _write(self, name: str, content: Mapping[str, Any]) -> None:
-        """Write one of its files atomically; it is on disk when this returns."""
-        path = self.path / name
-        with open(f"{path}.new", "w", encoding="utf-8") as file:
-            json.dump(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(f"{path}.new", path)
-
-    def _read(self, name: str) -> dict[str, Any]:
-        """Read one of its files; empty where there is none."""
+    def _read(self, name: str, *members: str) -> dict[str, Any]:
+        """Read one of its files; empty where there is none. Raises FolderDamaged where it lacks a member."""
         try:
-            return dict(json.loads((self.path / name).read_text(encoding="utf-8")))
+            found = dict(json.loads((self.path / name).read_text(encoding="utf-8")))
+            for member in members:
+                found[member]
         except FileNotFoundError:
             return {}
+        except (KeyError, TypeError, ValueError) as error:
+            raise FolderDamaged(self.path / name, error) from None
+        return found
 
     def _read_status(self) -> Status:
         process = self.process()
@@ -277,9 +289,23 @@ class InstanceFolder:
                 yield True
 
 
+def first(wanted: Mapping[str, Any]) -> Reached:
+    """Return the state to start with: what an earlier attempt has done is done, and is not repeated."""
+    return Reached(reboots=wanted.get("reboots", 0), rebuilds=wanted.get("rebuilds", 0))
+
+
 def rebuilds_in(path: Path) -> int:
     """Return how many rebuilds the instance of a folder has had."""
     return InstanceFolder(path.parent, _key_of(path)).reached().rebuilds
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a file atomically; it is on disk when this returns."""
+    with open(f"{path}.new", "w", encoding="utf-8") as file:
+        json.dump(content, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(f"{path}.new", path)
 
 
 def _remove_tree(path: Path) -> None:

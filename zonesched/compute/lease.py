@@ -33,14 +33,19 @@ class Lease:
 
 
 def read(root: Path) -> Lease:
-    """Read the lease in a folder: without one nobody fences, and one of an earlier boot has run out."""
+    """Read the lease in a folder.
+
+    Without one nobody fences. One of an earlier boot has run out, and so has one that cannot be read.
+    """
     try:
         found = json.loads((root / FILE).read_text(encoding="utf-8"))
+        term, until_s, boot_id = found["term"], found["until_s"], found["boot_id"]
     except FileNotFoundError:
         return Lease()
-    until_s = found["until_s"]
-    is_of_this_boot = until_s == math.inf or found["boot_id"] == process_table.boot_id()
-    return Lease(found["term"], until_s if is_of_this_boot else -math.inf)
+    except (KeyError, TypeError, ValueError):
+        return Lease(until_s=-math.inf)
+    is_of_this_boot = until_s == math.inf or boot_id == process_table.boot_id()
+    return Lease(term, until_s if is_of_this_boot else -math.inf)
 
 
 def write(root: Path, lease: Lease) -> None:

@@ -19,7 +19,12 @@ from typing import Any
 from zonesched.compute import instance_folder, launcher, lease, watchdog
 from zonesched.compute.desired_state import Desired
 from zonesched.compute.driver import DriverSettings
-from zonesched.compute.instance_folder import IMAGE_VARIABLE, NAME_VARIABLE, InstanceFolder, Status
+from zonesched.compute.instance_folder import (
+    IMAGE_VARIABLE,
+    NAME_VARIABLE,
+    InstanceFolder,
+    Status,
+)
 from zonesched.compute.lease import Lease
 from zonesched.compute.machine import DriverEvent, Failed, Key, Wanted
 from zonesched.compute.process_instance import LOST, ProcessInstance
@@ -29,6 +34,7 @@ from zonesched.model.console import CONSOLE_TRAIT, MAX_CONSOLE_BYTES
 from zonesched.seams import Clock
 
 DEFAULT_COMMAND = ("sleep", "infinity")
+DAMAGED = "folder_damaged"
 POLL_S = 1.0
 """Longest time for the steps of one poll; the next one begins with the instances that had none."""
 
@@ -79,10 +85,22 @@ class ProcessDriver:
     def found(self) -> Sequence[Key]:
         """Find the instances of an earlier agent, running or ended; those that never started are left out."""
         for folder in instance_folder.all_in(self._root):
-            if folder.status() is Status.PREPARED and not folder.was_built() and folder.remove():
-                continue
-            self._instances[folder.key] = ProcessInstance(self._around, folder.key)
+            try:
+                if folder.status() is Status.PREPARED and not folder.was_built() and folder.remove():
+                    continue
+                self._earlier(folder.key)
+            except ValueError as damage:
+                # What was done with it is unknown: a reboot or rebuild must not be repeated.
+                log.error("instance %s, attempt %d: %s", folder.key.uuid, folder.key.attempt, damage)
+                self._instances[folder.key] = ProcessInstance(self._around, folder.key, {})
+                self._happened += self._instances[folder.key].fail(DAMAGED)
         return sorted(self._instances)
+
+    def _earlier(self, key: Key) -> ProcessInstance:
+        """Return an instance that an earlier agent has left, where it is not known yet."""
+        if key not in self._instances:
+            self._instances[key] = ProcessInstance(self._around, key)
+        return self._instances[key]
 
     def spawn(self, wanted: Wanted) -> None:
         if wanted.key in self._instances:
@@ -103,7 +121,7 @@ class ProcessDriver:
         if key not in self._instances and InstanceFolder(self._root, key).status() is Status.ABSENT:
             self._happened.append(Failed(key, LOST))
             return
-        self._instances.setdefault(key, ProcessInstance(self._around, key)).leave(wanted.leaves_for)
+        self._earlier(key).leave(wanted.leaves_for)
 
     def come_back(self, wanted: Wanted) -> None:
         self._instances[wanted.key].come_back()
@@ -112,7 +130,7 @@ class ProcessDriver:
         return InstanceFolder(self._root, key).newest_output(MAX_CONSOLE_BYTES)
 
     def destroy(self, key: Key) -> None:
-        self._instances.setdefault(key, ProcessInstance(self._around, key)).end()
+        self._earlier(key).end()
 
     def poll(self) -> Sequence[DriverEvent]:
         """Take a step with each instance in turn, until the agent has to call its zone again."""

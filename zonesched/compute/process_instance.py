@@ -51,11 +51,7 @@ class ProcessInstance:
         self._form = form
         self._folder = InstanceFolder(around.root, key)
         self._step: Callable[[], Sequence[DriverEvent]] = self._start if form is None else self._await_turn
-        self._reached = (
-            self._folder.reached()
-            if form is None
-            else Reached(reboots=form["reboots"], rebuilds=form["rebuilds"])
-        )
+        self._reached = self._folder.reached() if form is None else instance_folder.first(form)
         self._desired = FIRST_DESIRED
         self._launched: subprocess.Popen[bytes] | None = None
         self._launched_for = 0
@@ -77,7 +73,7 @@ class ProcessInstance:
         if self._step in (self._start, self._rest, self._reach) and self._folder.was_fenced():
             return self._await_fence()
         if self._step in (self._rest, self._reach, self._return) and not self._folder.path.is_dir():
-            return self._fail(LOST)
+            return self.fail(LOST)
         if self._step in (self._start, self._reach, self._return) and not self._around.may_launch():
             return ()
         return self._step()
@@ -85,7 +81,7 @@ class ProcessInstance:
     def put_off(self) -> Sequence[DriverEvent]:
         """Give up a build whose step was refused by the machine; any other step is taken again."""
         reason = {self._await_turn: NOT_STARTED, self._fetch: NOT_COPIED}.get(self._step, "")
-        return self._fail(reason) if reason else ()
+        return self.fail(reason) if reason else ()
 
     def next_step_s(self) -> float:
         """Seconds until a step may have events; infinity where only a call can change anything."""
@@ -155,14 +151,14 @@ class ProcessInstance:
         if self._copying is None:
             source = self._around.source_of(self._folder.key.uuid, self._arrival)
             if source is None:
-                return self._fail(NOT_SHARED)
+                return self.fail(NOT_SHARED)
             is_kept = instance_folder.rebuilds_in(source) == desired.rebuilds
             self._copying = self._folder.start_copy_of(source, with_disk=is_kept)
         if (code := self._copying.poll()) is None:
             return ()
         self._copying = None
         if code:
-            return self._fail(NOT_COPIED)
+            return self.fail(NOT_COPIED)
         self._reached = Reached(desired.generation, desired.power, desired.reboots, desired.rebuilds)
         if desired.power not in (Power.RUNNING, Power.STOPPED):
             # It starts running; that state is asked for once it does.
@@ -172,7 +168,8 @@ class ProcessInstance:
         self._step = self._start
         return self.advance()
 
-    def _fail(self, reason: str) -> Sequence[DriverEvent]:
+    def fail(self, reason: str) -> Sequence[DriverEvent]:
+        """Leave it as it is until it is ended."""
         self._step = self._failed
         return (Failed(self._folder.key, reason),)
 
@@ -195,7 +192,7 @@ class ProcessInstance:
         if self._folder.was_built():
             self._step = self._rest
             return (Built(key, self._ended_by_itself()),)
-        return self._fail(self._why_ended())
+        return self.fail(self._why_ended())
 
     def _is_starting(self, status: Status) -> bool:
         """Tell whether a launcher may still become the instance."""
