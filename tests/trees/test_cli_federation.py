@@ -11,7 +11,7 @@ import pytest
 from tests.builders.command import TreeCommand
 from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
-from tests.builders.wsgi_transport import Dead
+from tests.builders.wsgi_transport import Dead, LostReply, Refuse
 from zonesched import conf
 from zonesched.cli.federation import NEXT
 from zonesched.cli.federation_file import MAX_BYTES, MAX_DOTS, read_tree
@@ -111,6 +111,30 @@ def test_a_user_whose_secret_cannot_be_saved_is_made_by_the_next_run(site: Site)
     in_the_way.rmdir()
     assert site.apply() == 0
     assert site.command.lines == [*STEPS, "6 steps done"]
+
+
+@pytest.mark.parametrize(
+    ("role", "keys"),
+    [(Role.COMPUTE, ""), (Role.MEMBER, 'project = "p1"\npassword_file = "alice.txt"\n')],
+)
+def test_a_secret_that_nobody_heard_is_replaced_by_the_next_run(site: Site, role: Role, keys: str) -> None:
+    leaf, text = site.tree.nodes["leaf"], TREE.replace('"compute"', f'"{role.value}"') + keys
+    site.tree.network.fault(leaf.url, LostReply(method="POST", path="/users"))
+    assert site.apply(text=text) == 3
+    site.tree.network.heal(leaf.url)
+
+    assert site.apply(text=text) == 0
+    assert site.command.lines[0] == "leaf: give user agent a new secret"
+    saved = read_credentials(site.folder / "agent.credentials")
+    assert users.authenticate(leaf.zone, saved.username, saved.password).role is role
+    assert site.apply(text=text) == 0
+    assert site.command.out == "3 zones are as the file says\n"
+
+
+def test_a_refused_user_leaves_nothing_that_a_later_run_would_replace(site: Site) -> None:
+    site.tree.network.fault(site.tree.nodes["leaf"].url, Refuse(409, method="POST", path="/users"))
+    assert site.apply() == 1
+    assert [path.name for path in site.folder.glob("agent.credentials*")] == []
 
 
 def test_the_users_of_the_file_can_call_their_zones(site: Site) -> None:

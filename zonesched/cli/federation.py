@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from zonesched.cli.federation_file import WantedZone, read_tree
+from zonesched.cli.federation_file import WantedUser, WantedZone, read_tree
 from zonesched.cli.federation_plan import (
     PARENT,
     AddChild,
@@ -21,11 +21,12 @@ from zonesched.cli.federation_plan import (
     CreateUser,
     Present,
     RenewSecret,
+    RenewUser,
     Step,
     plan,
 )
 from zonesched.cli.group import CommandGroup
-from zonesched.cli.lookup import Params, all_pages
+from zonesched.cli.lookup import Params, all_pages, part_of_path
 from zonesched.cli.output import print_json
 from zonesched.cli.sample_files import save_samples
 from zonesched.cli.session import (
@@ -37,7 +38,12 @@ from zonesched.cli.session import (
     read_secret,
 )
 from zonesched.compute.connection import ZoneConnection, ZoneRefused, ZoneUnavailable
-from zonesched.compute.credentials import check_writable, write_credentials
+from zonesched.compute.credentials import (
+    are_begun,
+    begin_credentials,
+    give_up_credentials,
+    write_credentials,
+)
 from zonesched.errors import ConfigError
 
 
@@ -139,16 +145,24 @@ class _Tree:
         users = self._call(zone, "GET", "/users")["users"]
         children = self._call(zone, "GET", "/zones/detail")["zones"]
         flavors = all_pages(partial(self._flavors, zone), "flavors")["flavors"]
-        return Present(*({row["name"]: row for row in rows} for rows in (users, children, flavors)))
+        wanted = self.zones[zone].users
+        unsaved = frozenset(user.name for user in wanted if user.save is not None and are_begun(user.save))
+        by_name = [{row["name"]: row for row in rows} for rows in (users, children, flavors)]
+        return Present(by_name[0], by_name[1], by_name[2], unsaved)
 
     def _flavors(self, zone: str, page: Params) -> Any:
         return self._call(zone, "GET", "/flavors/detail?is_public=none", params=page)
 
     def carry_out(self, step: Step) -> None:
         """Take one step of the plan."""
+        form: dict[str, Any]
         match step:
-            case CreateUser():
-                self._create(step)
+            case CreateUser(zone, user):
+                form = {"name": user.name, "role": user.role, "project_id": user.project_id}
+                self._make_known(zone, user, "POST", "/users", form)
+            case RenewUser(zone, user):
+                form = {} if user.password_file is not None else {"new_secret": True}
+                self._make_known(zone, user, "PUT", f"/users/{part_of_path('users', user.name)}", form)
             case CreateFlavor(zone, flavor):
                 self._call(zone, "POST", "/flavors", {"flavor": asdict(flavor)})
             case CreateParent(zone, name):
@@ -170,18 +184,24 @@ class _Tree:
                 credentials = self._credentials(child.name, username) if with_credentials else {}
                 self._call(zone, "PUT", f"/zones/{id}", {"zone": {**changes, **credentials}})
 
-    def _create(self, step: CreateUser) -> None:
-        zone, user = self.zones[step.zone], step.user
-        form = {"name": user.name, "role": user.role, "project_id": user.project_id}
-        if user.password_file is not None:
-            form["password"] = read_secret(user.password_file)
-        if user.save is not None:
-            user.save.parent.mkdir(parents=True, exist_ok=True)
-            check_writable(user.save)
-        made = self._call(zone.name, "POST", "/users", {"user": form})["user"]
-        if user.save is not None:
-            proof = made.get("secret", form.get("password", ""))
-            write_credentials(user.save, replace(zone.admin, username=user.name, password=proof))
+    def _make_known(
+        self, zone: str, user: WantedUser, method: str, path: str, form: Mapping[str, Any]
+    ) -> None:
+        """Make a call that gives a user its password or a secret, and save that where the file says so."""
+        given = {} if user.password_file is None else {"password": read_secret(user.password_file)}
+        if user.save is None:
+            self._call(zone, method, path, {"user": {**form, **given}})
+            return
+        user.save.parent.mkdir(parents=True, exist_ok=True)
+        begin_credentials(user.save)
+        try:
+            made = self._call(zone, method, path, {"user": {**form, **given}})["user"]
+        except ZoneRefused:
+            give_up_credentials(user.save)
+            raise
+        proof = made.get("secret", given.get("password", ""))
+        admin = self.zones[zone].admin
+        write_credentials(user.save, replace(admin, username=user.name, password=proof))
 
     def _credentials(self, zone: str, username: str) -> dict[str, str]:
         return {"username": username, "password": self.secrets[zone, username]}

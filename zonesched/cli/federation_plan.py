@@ -19,11 +19,15 @@ REFUSED = "child_refused"
 
 @dataclass(frozen=True)
 class Present:
-    """Present users, child zones and flavors of a zone by name, in the form of its API."""
+    """Present users, child zones and flavors of a zone by name, in the form of its API.
+
+    `unsaved`: users of the file whose credentials an earlier run was about to save when it stopped.
+    """
 
     users: Mapping[str, Mapping[str, Any]]
     children: Mapping[str, Mapping[str, Any]]
     flavors: Mapping[str, Mapping[str, Any]]
+    unsaved: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,17 @@ class CreateUser:
 
     def __str__(self) -> str:
         return f"{self.zone}: create user {self.user.name} (role {self.user.role})"
+
+
+@dataclass(frozen=True)
+class RenewUser:
+    """Give a user of the file a new secret, since nobody has the present one."""
+
+    zone: str
+    user: WantedUser
+
+    def __str__(self) -> str:
+        return f"{self.zone}: give user {self.user.name} a new secret"
 
 
 @dataclass(frozen=True)
@@ -98,7 +113,7 @@ class ChangeChild:
         return f"{self.zone}: change child {self.child.name}: {', '.join(names)}"
 
 
-Step = CreateUser | CreateFlavor | CreateParent | RenewSecret | AddChild | ChangeChild
+Step = CreateUser | RenewUser | CreateFlavor | CreateParent | RenewSecret | AddChild | ChangeChild
 
 
 def plan(zones: Sequence[WantedZone], present: Mapping[str, Present]) -> list[Step]:
@@ -120,6 +135,8 @@ def _users(zone: WantedZone, present: Present) -> Iterator[Step]:
     for user in zone.users:
         if _is_missing(zone.name, user.name, user.role, present):
             yield CreateUser(zone.name, user)
+        elif user.name in present.unsaved:
+            yield RenewUser(zone.name, user)
 
 
 def _flavors(zone: WantedZone, present: Present) -> Iterator[Step]:

@@ -67,6 +67,26 @@ def check_writable(path: Path) -> None:
         raise CredentialsError(f"{path}: cannot be written: {error.strerror}") from None
 
 
+def begin_credentials(path: Path) -> None:
+    """Write durably that the file is about to be written: until it is, `are_begun` says so.
+
+    Whoever was stopped in between has made a secret that nobody has. Raises CredentialsError.
+    """
+    check_writable(path)
+    _write_beside(path, "")
+    _flush_names(path.parent)
+
+
+def are_begun(path: Path) -> bool:
+    """Tell whether the file was about to be written, and was not."""
+    return _beside(path).exists()
+
+
+def give_up_credentials(path: Path) -> None:
+    """Forget that the file was to be written: there is no secret for it."""
+    _beside(path).unlink(missing_ok=True)
+
+
 def write_credentials(path: Path, credentials: Credentials) -> None:
     """Write the file durably, with access for its owner alone from the first byte on."""
     text = f"[{SECTION}]\nurl = {credentials.url}\nusername = {credentials.username}\n"
@@ -75,16 +95,24 @@ def write_credentials(path: Path, credentials: Credentials) -> None:
         # The file may be read in another folder, such as that of a service.
         text += f"cacert = {Path(credentials.cacert).absolute()}\n"
     _write_beside(path, text).replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
+    _flush_names(path.parent)
+
+
+def _flush_names(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:
         os.close(folder)
 
 
+def _beside(path: Path) -> Path:
+    return path.with_name(path.name + ".new")
+
+
 def _write_beside(path: Path, text: str) -> Path:
     """Write the text durably into a new file beside `path`, which is left out where that fails."""
-    fresh = path.with_name(path.name + ".new")
+    fresh = _beside(path)
     fresh.unlink(missing_ok=True)
     opened = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
