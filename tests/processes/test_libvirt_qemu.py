@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -13,12 +14,15 @@ import pytest
 
 from tests.builders.libvirt_bench import LibvirtBench, bindings, desired, wanted
 from tests.builders.private_servers import leave_out, program
+from tests.builders.real_processes import eventually
 from zonesched.compute.desired_state import Observed, Power
-from zonesched.compute.machine import Built, Changed, Destroyed, Key
+from zonesched.compute.machine import Built, Changed, Destroyed, DriverEvent, Key
+from zonesched.seams import ThreadExecutor
 
 pytestmark = pytest.mark.slow
 
 A = Key("0190f7a2-64b1-7c1e-8000-00000000000a", 1)
+B = Key("0190f7a2-64b1-7c1e-8000-00000000000b", 1)
 CONF = """\
 user = "root"
 group = "root"
@@ -29,7 +33,7 @@ stdio_handler = "file"
 """
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def libvirt() -> Iterator[Any]:
     """The bindings with an event loop, which QEMU's driver needs where no daemon has one for it."""
     program("qemu-system-x86_64")
@@ -51,25 +55,31 @@ def libvirt() -> Iterator[Any]:
     thread.join()
 
 
-@pytest.fixture
-def bench(libvirt: Any, tmp_path: Path) -> Iterator[LibvirtBench]:
+@pytest.fixture(scope="module")
+def root() -> Iterator[str]:
+    """The folder of QEMU's driver, of which a process has one."""
     # Its sockets have long names, and a socket's path at most 107 bytes.
     with tempfile.TemporaryDirectory() as root:
         (Path(root) / "etc").mkdir()
         (Path(root) / "etc" / "qemu.conf").write_text(CONF)
-        try:
-            bench = LibvirtBench(tmp_path / "agent", f"qemu:///embed?root={root}", "qemu")
-        except libvirt.libvirtError as error:
-            leave_out(f"libvirt's QEMU driver does not start: {error}")
-        try:
-            yield bench
-        finally:
-            bench.end()
+        yield root
 
 
-def processes(bench: LibvirtBench) -> list[str]:
-    """The command lines of QEMU's processes that run an instance of this bench, as ps shows them."""
-    found = []
+@pytest.fixture
+def bench(libvirt: Any, root: str, tmp_path: Path) -> Iterator[LibvirtBench]:
+    try:
+        bench = LibvirtBench(tmp_path / "agent", f"qemu:///embed?root={root}", "qemu")
+    except libvirt.libvirtError as error:
+        leave_out(f"libvirt's QEMU driver does not start: {error}")
+    try:
+        yield bench
+    finally:
+        bench.end()
+
+
+def processes(bench: LibvirtBench) -> dict[int, str]:
+    """The command lines of QEMU's processes that run an instance of this bench, by their pids."""
+    found = {}
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes().decode(errors="replace").split("\0")
@@ -77,7 +87,7 @@ def processes(bench: LibvirtBench) -> list[str]:
             continue
         line = " ".join(words)
         if "qemu-system" in words[0] and f"{bench.folder}/" in line:
-            found.append(line)
+            found[int(path.parent.name)] = line
     return found
 
 
@@ -89,7 +99,7 @@ def test_an_instance_is_a_process_of_qemu_from_its_start_to_its_end(bench: Libvi
 
     driver.spawn(wanted(A, ram=128, disk=1))
     assert bench.told(driver) == [Built(A)]
-    [line] = processes(bench)
+    [line] = processes(bench).values()
     assert f"{A.uuid}.1/disk.qcow2" in line
     assert (bench.folder / "instances" / f"{A.uuid}.1" / "console.log").exists()
 
@@ -110,5 +120,42 @@ def test_an_instance_is_a_process_of_qemu_from_its_start_to_its_end(bench: Libvi
     bench.domain(A).checkpointCreateXML("<domaincheckpoint><name>backup-1</name></domaincheckpoint>")
     driver.destroy(A)
     assert bench.told(driver) == [Destroyed(A)]
-    assert processes(bench) == []
+    assert processes(bench) == {}
     assert (bench.names(), bench.files()) == ([], [])
+
+
+def test_a_qemu_that_hangs_holds_up_no_other_instance_and_ends_when_that_is_asked_for(
+    bench: LibvirtBench, caplog: pytest.LogCaptureFixture
+) -> None:
+    driver, executor, told = bench.driver(), ThreadExecutor(), list[DriverEvent]()
+
+    def has_told(event: DriverEvent) -> bool:
+        told.extend(driver.poll())
+        return event in told
+
+    for number in range(getattr(driver, "workers", 1)):
+        executor.start_loop(f"driver-{number}", driver.work)
+    try:
+        driver.spawn(wanted(A, ram=128, disk=1))
+        eventually("it runs", lambda: has_told(Built(A)))
+        [pid] = processes(bench)
+        # As where its disk is on a server that is gone: what libvirt asks it has no answer.
+        os.kill(pid, signal.SIGSTOP)
+        driver.apply(A, desired(1, Power.PAUSED))
+        occupied = bench.libvirt.VIR_DOMAIN_CONTROL_OCCUPIED
+        eventually("libvirt waits for it", lambda: bench.domain(A).controlInfo()[0] == occupied)
+
+        driver.spawn(wanted(B, ram=128, disk=1))
+        eventually("its neighbour is built", lambda: has_told(Built(B)))
+        driver.apply(B, desired(1, Power.PAUSED))
+        eventually("its neighbour is paused", lambda: has_told(Changed(B, Observed(1, Power.PAUSED))))
+
+        driver.destroy(A)
+        bench.clock.advance(120)
+        eventually("it has ended", lambda: has_told(Destroyed(A)))
+        assert [record.getMessage() for record in caplog.records if "hangs" in record.getMessage()] == [
+            f"instance {A.uuid}: its step has taken 60 s: libvirt, QEMU or a disk hangs"
+        ]
+        assert pid not in processes(bench)
+    finally:
+        executor.stop()

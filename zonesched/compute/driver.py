@@ -93,7 +93,9 @@ class Driver(Protocol):
 
 @runtime_checkable
 class HasWork(Protocol):
-    """A driver whose work blocks, so that it has a thread of its own, on which nothing else is called."""
+    """A driver whose work blocks, so that it has `workers` threads of its own, which call nothing else."""
+
+    workers: int
 
     def work(self) -> float:
         """Do what there is to do; return the seconds until it is called again."""

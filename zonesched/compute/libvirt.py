@@ -1,8 +1,11 @@
 """The libvirt driver: an instance is a domain, with a disk over the file of its image.
 
 What the driver knows of an instance stands in the domain's metadata, and its state is libvirt's: a restarted
-agent finds everything and starts nothing twice. Libvirt's calls may take seconds, so `work` makes them, on a
-thread of its own; the agent's calls leave what they ask for in one queue and find events in another.
+agent finds everything and starts nothing twice. Libvirt's calls may take seconds, so `work` makes them, on
+threads of its own; the agent's calls leave what they ask for in one queue and find events in another.
+
+At most one thread is at an instance. A call may never return, where QEMU or the file system of an image
+hangs: its instance waits, and all others go on. One thread is kept for those that are to end.
 """
 
 from __future__ import annotations
@@ -10,8 +13,10 @@ from __future__ import annotations
 import logging
 import math
 import shutil
+import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from zonesched.compute import instance_folder
@@ -42,12 +47,17 @@ log = logging.getLogger(__name__)
 
 SOON_S, LOOK_S, AWAY_S = 0.1, 1.0, 5.0
 """Pauses: while something is to be done, between looks at resting domains, and while libvirt is away."""
+WORKERS = 4
+"""Threads: libvirtd answers five calls of a connection at a time."""
+HUNG_S = 60.0
+"""Time of a step after which its instance is said to hang, and its domain ended if that is asked for."""
 
 
 class LibvirtDriver:
     """Runs each instance as a domain of one libvirt, in the machine's state folder and with its images."""
 
     traits = frozenset({"COMPUTE_PAUSE", "COMPUTE_SUSPEND"})
+    workers = WORKERS
 
     def __init__(self, settings: DriverSettings, clock: Clock) -> None:
         if not settings.state_folder:
@@ -77,6 +87,10 @@ class LibvirtDriver:
         self._asked: deque[Instruction] = deque()
         self._happened: deque[DriverEvent] = deque()
         self._looks_at = self._answers_at = clock.monotonic()
+        self._guard = threading.Lock()
+        self._at_work: dict[Key, float] = {}
+        self._steps = 0
+        self._hung: set[Key] = set()
 
     def lease(self) -> Lease:
         return Lease()
@@ -150,27 +164,48 @@ class LibvirtDriver:
         self._asked.append(Destroy(key))
 
     def poll(self) -> Sequence[DriverEvent]:
+        self._say_what_hangs()
         return [self._happened.popleft() for _ in range(len(self._happened))]
 
     def next_event_s(self) -> float:
         return 0.0 if self._happened else SOON_S
 
-    # -- the driver's thread -------------------------------------------------------------------------------
+    def _say_what_hangs(self) -> None:
+        with self._guard:
+            late_at = self._clock.monotonic() - HUNG_S
+            hung = {key for key, since in self._at_work.items() if since < late_at}
+            before, self._hung = self._hung, hung
+        for key in hung - before:
+            log.warning(
+                "instance %s: its step has taken %.0f s: libvirt, QEMU or a disk hangs", key.uuid, HUNG_S
+            )
+
+    # -- the driver's threads ------------------------------------------------------------------------------
 
     def work(self) -> float:
         """Take one step of each instance that has one to take; return the pause until the next call."""
-        while self._asked:
-            self._take(self._asked.popleft())
+        self._take_asked()
         if self._clock.monotonic() < self._answers_at:
             return SOON_S
         try:
             self._look()
             self._step()
+            self._end_hung()
         except LibvirtAway as error:
             # It says nothing about the instances: they are as they were until it answers again.
             log.warning("libvirt does not answer: %s", error)
             self._answers_at = self._clock.monotonic() + AWAY_S
         return SOON_S
+
+    def _take_asked(self) -> None:
+        """Take what is asked for, in its order; what is asked of an instance that a thread is at waits."""
+        with self._guard:
+            asked = [self._asked.popleft() for _ in range(len(self._asked))]
+            waiting = [instruction for instruction in asked if _key_of(instruction) in self._at_work]
+            for instruction in asked:
+                if instruction not in waiting:
+                    self._take(instruction)
+            self._asked.extendleft(reversed(waiting))
 
     def _take(self, instruction: Instruction) -> None:
         match instruction:
@@ -193,18 +228,71 @@ class LibvirtDriver:
 
     def _look(self) -> None:
         """Compare the domains that rest with what they were left as."""
-        resting = [instance for instance in self._instances.values() if instance.is_resting]
-        if self._clock.monotonic() < self._looks_at or not resting:
-            return
-        domains = self._domains.all()
-        for instance in resting:
-            self._happened += instance.advance(domains.get(instance.key))
-        self._looks_at = self._clock.monotonic() + LOOK_S
+        with self._guard:
+            now = self._clock.monotonic()
+            resting = [each for each in self._instances.values() if each.is_resting]
+            resting = [each for each in resting if each.key not in self._at_work]
+            if now < self._looks_at or not resting:
+                return
+            self._looks_at = now + LOOK_S
+            # Nobody changes them between the look and what follows from it.
+            self._at_work.update((each.key, now) for each in resting)
+        try:
+            domains = self._domains.all()
+            for instance in resting:
+                self._happened += instance.advance(domains.get(instance.key))
+        finally:
+            with self._guard:
+                for instance in resting:
+                    del self._at_work[instance.key]
 
     def _step(self) -> None:
-        for key, instance in list(self._instances.items()):
-            if instance.is_waiting:
-                continue
-            self._happened += instance.advance(self._domains.find(key))
-            if instance.is_gone:
-                del self._instances[key]
+        with self._guard:
+            instances = [each for each in self._instances.values() if not each.is_waiting]
+        for instance in instances:
+            with self._held(instance) as is_held:
+                if is_held:
+                    self._happened += instance.advance(self._domains.find(instance.key))
+
+    @contextmanager
+    def _held(self, instance: LibvirtInstance) -> Iterator[bool]:
+        """Keep other threads from an instance; yield false where one is at it or must be left for an end."""
+        key = instance.key
+        with self._guard:
+            is_mine = self._instances.get(key) is instance and key not in self._at_work
+            if not is_mine or (self._steps >= WORKERS - 1 and not instance.is_ending):
+                is_mine = False
+            else:
+                self._at_work[key] = self._clock.monotonic()
+                self._steps += 1
+        try:
+            yield is_mine
+        finally:
+            if is_mine:
+                with self._guard:
+                    self._steps -= 1
+                    del self._at_work[key]
+                    if instance.is_gone:
+                        del self._instances[key]
+
+    def _end_hung(self) -> None:
+        """Power off what is to end and hangs: with its QEMU the call that waits for it ends, too."""
+        with self._guard:
+            now = self._clock.monotonic()
+            to_end = [asked.key for asked in self._asked if isinstance(asked, Destroy)]
+            hung = [key for key in to_end if now - self._at_work.get(key, now) > HUNG_S]
+            # Not again before it had time for that.
+            self._at_work.update((key, now) for key in hung)
+        for key in hung:
+            domain = self._domains.find(key)
+            if domain is not None and domain.marker.key == key:
+                with suppress(Refused):
+                    self._domains.power_off(key)
+
+
+def _key_of(instruction: Instruction) -> Key:
+    match instruction:
+        case Apply(key) | Destroy(key):
+            return key
+        case Spawn(wanted) | Leave(wanted) | Return(wanted):
+            return wanted.key

@@ -155,15 +155,14 @@ class Domains:
 
     def _opened(self) -> Any:
         """Return the connection, a new one where libvirt has closed the last."""
+        connection = self._connection
         try:
-            if self._connection is not None and not self._connection.isAlive():
-                self._connection = None
-            if self._connection is None:
-                self._connection = libvirt.open(self._uri)
+            if connection is None or not connection.isAlive():
+                connection = self._connection = libvirt.open(self._uri)
         except libvirt.libvirtError as error:
             self._connection = None
             raise LibvirtAway(str(error)) from None
-        return self._connection
+        return connection
 
     def _listed(self) -> Sequence[Any]:
         try:
@@ -183,8 +182,9 @@ class Domains:
             raise Refused(reason, str(error)) from None
 
     def _is_alive(self) -> bool:
+        connection = self._connection
         try:
-            return bool(self._connection is not None and self._connection.isAlive())
+            return bool(connection is not None and connection.isAlive())
         except libvirt.libvirtError:
             return False
 

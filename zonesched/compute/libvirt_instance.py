@@ -73,6 +73,11 @@ class LibvirtInstance:
         """Tell whether its domain is watched for what nobody has asked for."""
         return self._phase == self._rest
 
+    @property
+    def is_ending(self) -> bool:
+        """Tell whether nothing of it is to stay."""
+        return self._phase == self._end
+
     def advance(self, domain: Domain | None) -> Sequence[DriverEvent]:
         """Take one step, given the domain of this uuid; return its events. Raises LibvirtAway."""
         if domain is not None and self._unwritten is not None:

@@ -298,7 +298,8 @@ def _run_until_signal(
     signal.pthread_sigmask(signal.SIG_BLOCK, ends)
     executor = ThreadExecutor()
     if isinstance(driver, HasWork):
-        executor.start_loop("driver", driver.work)
+        for number in range(driver.workers):
+            executor.start_loop(f"driver-{number}", driver.work)
     loop = executor.start_loop("agent", agent.step)
     hearing, membership = Subscriber(agent, broker_of, loop.wake), Membership(agent, group_of, heartbeat_s)
     executor.start_loop("hints", hearing.step)

@@ -45,6 +45,7 @@ class ProcessDriver:
     """Runs `settings.command` as the process of each instance, with limits from the flavor."""
 
     traits = frozenset({CONSOLE_TRAIT, "COMPUTE_PAUSE"})
+    workers = 1
 
     def __init__(self, settings: DriverSettings, clock: Clock) -> None:
         if not settings.state_folder:
