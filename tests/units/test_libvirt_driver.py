@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders.dead_folder import dead_folder
 from tests.builders.libvirt_bench import ROUNDS, Killed, LibvirtBench, desired, dies_at, wanted
 from zonesched.compute.desired_state import Observed, Power, RebootType
 from zonesched.compute.driver import DriverUnknown, HasHost, HasWork, load_driver
@@ -628,6 +629,30 @@ class TestDisks:
         driver.spawn(wanted(B, image="cirros", disk=1))
 
         assert sorted(bench.told(driver), key=repr) == [Built(B), Failed(A, "image_file_missing")]
+
+    def test_images_on_a_server_that_is_gone_hold_up_nothing_that_needs_none(
+        self,
+        bench: LibvirtBench,
+        images: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        monkeypatch.setattr(bench.modules["libvirt_disks"], "LOOK_UP_S", 0.5)
+        driver = bench.driver(image_folder=str(images))
+        run(bench, driver, B, image="cirros", disk=1)
+        with dead_folder(images):
+            driver.spawn(wanted(A, image="cirros", disk=1))
+            driver.apply(B, desired(1, Power.STOPPED))
+            assert bench.told(driver, rounds=3) == [
+                reached(1, Power.STOPPED, key=B),
+                Failed(A, "image_folder_away"),
+            ]
+            again = bench.driver(image_folder=str(images))
+            again.found()
+            again.destroy(B)
+            assert Destroyed(B) in bench.told(again)
+
+        assert f"{images} does not answer" in caplog.text
 
     def test_an_image_larger_than_the_flavors_disk_fails(self, bench: LibvirtBench, images: Path) -> None:
         qemu_img("create", "-q", "-f", "qcow2", str(images / "large.qcow2"), "2G")

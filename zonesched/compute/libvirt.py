@@ -24,7 +24,7 @@ from zonesched.compute.desired_state import Desired
 from zonesched.compute.driver import DriverSettings
 from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.lease import Lease
-from zonesched.compute.libvirt_disks import GB, Disks
+from zonesched.compute.libvirt_disks import GB, Disks, real_folder
 from zonesched.compute.libvirt_domain import Domain, Refused
 from zonesched.compute.libvirt_domains import Domains, LibvirtAway
 from zonesched.compute.libvirt_instance import LOST, LibvirtInstance, Surroundings
@@ -64,9 +64,7 @@ class LibvirtDriver:
             raise ConfigError("The libvirt driver needs a state folder.", field="state_folder")
         self._root = Path(settings.state_folder).resolve() / "instances"
         of_libvirt = settings.libvirt
-        images = Path(of_libvirt.image_folder).resolve() if of_libvirt.image_folder else None
-        if images is not None and not images.is_dir():
-            raise ConfigError(f"The folder of images {images} does not exist.", field="libvirt_image_folder")
+        images = real_folder(of_libvirt.image_folder) if of_libvirt.image_folder else None
         try:
             self._lock = instance_folder.take_for_this_process(self._root)
         except BlockingIOError:

@@ -2,29 +2,41 @@
 
 A disk is qcow2 over the file of its image, which many instances share and none changes. The folder of images
 has them as NAME.qcow2 or NAME.raw, by the image's id or else by its name.
+
+The folder of images may be on a server that is gone, where whoever looks into it waits until it is killed. So
+only other programs do.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from zonesched.compute.libvirt_domain import Refused
 from zonesched.compute.machine import Key
+from zonesched.errors import ConfigError
 
 GB = 2**30
-QEMU_IMG_S = 60.0
+QEMU_IMG_S, LOOK_UP_S = 60.0, 10.0
 IMAGE_MISSING, IMAGE_TOO_LARGE, DISK_NOT_MADE = "image_file_missing", "image_too_large", "disk_not_made"
+IMAGES_AWAY = "image_folder_away"
+REAL_FOLDER = 'cd -P -- "$1" && pwd -P'
+FIRST_FILE = 'for path; do if [ -f "$path" ]; then printf %s "$path"; exit; fi; done'
+"""Programs of the shell: the folder without links, and the first of some paths that is a file."""
 FORMATS = ("qcow2", "raw")
 SAFE_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._ -]{0,254}")
 """Names of images that may be those of files: nothing in them leads out of the folder."""
+
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -86,13 +98,18 @@ class Disks:
     def _base(self, image: Mapping[str, Any]) -> Base | None:
         if self._images is None:
             return None
-        for name in filter(SAFE_NAME.fullmatch, _names(image)):
-            for form in FORMATS:
-                path = self._images / f"{name}.{form}"
-                # False also where the file system takes no such name, as one of 252 characters.
-                if os.path.isfile(path):
-                    return Base(path, form)
+        names = filter(SAFE_NAME.fullmatch, _names(image))
+        bases = {str(path): Base(path, path.suffix[1:]) for path in self._files(names)}
+        # Nothing also where the file system takes no such name, as one of 252 characters.
+        found = _run(["sh", "-c", FIRST_FILE, "sh", *bases], LOOK_UP_S, IMAGES_AWAY).decode(errors="replace")
+        if found in bases:
+            return bases[found]
         raise Refused(IMAGE_MISSING, f"{self._images} has no file of the image {_names(image)!r}")
+
+    def _files(self, names: Iterable[str]) -> Iterator[Path]:
+        assert self._images is not None
+        for name in names:
+            yield from (self._images / f"{name}.{form}" for form in FORMATS)
 
     @staticmethod
     def _size(base: Base) -> int:
@@ -104,14 +121,36 @@ def _names(image: Mapping[str, Any]) -> tuple[str, str]:
     return str(image.get("id", "")), str(image.get("name", ""))
 
 
+def real_folder(named: str) -> Path:
+    """Return the folder without links. Raises ConfigError where there is none.
+
+    One that does not answer is taken as it is named: its instances can be stopped and deleted all the same.
+    """
+    path = Path(os.path.abspath(named))
+    try:
+        return Path(
+            os.fsdecode(_run(["sh", "-c", REAL_FOLDER, "sh", str(path)], LOOK_UP_S, IMAGES_AWAY)[:-1])
+        )
+    except Refused as refused:
+        if refused.reason != IMAGES_AWAY:
+            raise ConfigError(
+                f"The folder of images {path} does not exist.", field="libvirt_image_folder"
+            ) from None
+        log.error("the folder of images %s does not answer: nothing is built from images until it does", path)
+        return path
+
+
 def _qemu_img(arguments: list[str]) -> bytes:
     """Run qemu-img. Raises Refused or, where it is not installed, OSError."""
+    return _run(["qemu-img", *arguments], QEMU_IMG_S, DISK_NOT_MADE)
+
+
+def _run(command: list[str], time_s: float, late: str) -> bytes:
+    """Return what a program prints. Raises Refused, with the reason `late` where it takes longer."""
     try:
-        done = subprocess.run(
-            ["qemu-img", *arguments], stdin=subprocess.DEVNULL, capture_output=True, timeout=QEMU_IMG_S
-        )
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=time_s)
     except subprocess.TimeoutExpired:
-        raise Refused(DISK_NOT_MADE, f"qemu-img {arguments[0]} took more than {QEMU_IMG_S:.0f} s") from None
+        raise Refused(late, f"{command[0]} {command[1]} took more than {time_s:g} s") from None
     if done.returncode:
         raise Refused(DISK_NOT_MADE, done.stderr.decode(errors="replace").strip())
     return done.stdout
