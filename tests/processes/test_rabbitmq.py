@@ -144,11 +144,12 @@ class TestRabbitMq:
                     pytest.raises(attacker.channel_errors, match="ACCESS_REFUSED"),
                 ):
                     kombu.Queue(queue, topic, key)(attacker.default_channel).queue_bind()
-            with (
-                kombu.Connection(of_agent) as attacker,
-                pytest.raises(attacker.channel_errors, match="ACCESS_REFUSED"),
-            ):
-                attacker.default_channel.exchange_delete("nova.scheduler_fanout")
+            for exchange in ("nova", "nova.scheduler_fanout"):
+                with (
+                    kombu.Connection(of_agent) as attacker,
+                    pytest.raises(attacker.channel_errors, match="ACCESS_REFUSED"),
+                ):
+                    attacker.default_channel.exchange_delete(exchange)
 
     def test_a_message_that_is_no_hint_is_passed_over(self, server: Server) -> None:
         with closing(amqp.AmqpBroker(url(server.port), "nova", for_agent("nova", "agent.1"))) as agent:

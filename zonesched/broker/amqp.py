@@ -153,9 +153,12 @@ class AmqpBroker:
         return connection
 
     def _queue(self, subscription: Subscription) -> kombu.Queue:
+        exchange = self._fan_out if subscription.to_all else self._topic
+        if not subscription.makes_exchange:
+            exchange = kombu.Exchange(exchange.name, exchange.type, passive=True)
         return kombu.Queue(
             subscription.queue,
-            self._fan_out if subscription.to_all else self._topic,
+            exchange,
             routing_key=subscription.key,
             durable=True,
             expires=UNUSED_QUEUE_S,

@@ -47,11 +47,15 @@ class Notification:
 
 @dataclass(frozen=True)
 class Subscription:
-    """A queue, and the key of its notifications: those to all processes if `to_all`, else the others."""
+    """A queue, and the key of its notifications: those to all processes if `to_all`, else the others.
+
+    `makes_exchange`: an agent does not, so that its user at the broker may not delete it either.
+    """
 
     queue: str
     key: str
     to_all: bool = False
+    makes_exchange: bool = True
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ def for_process(zone_name: str, process: str) -> Sequence[Subscription]:
 def for_agent(zone_name: str, service: str) -> Sequence[Subscription]:
     """List the queues of a compute agent: notifications of work for its hosts."""
     key = key_of(COMPUTE, service)
-    return [Subscription(f"{zone_name}.{key}", key)]
+    return [Subscription(f"{zone_name}.{key}", key, makes_exchange=False)]
 
 
 def open_broker(url: str, zone_name: str, subscriptions: Sequence[Subscription]) -> Broker:
