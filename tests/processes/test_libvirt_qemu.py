@@ -154,7 +154,7 @@ def test_a_qemu_that_hangs_holds_up_no_other_instance_and_ends_when_that_is_aske
         bench.clock.advance(120)
         eventually("it has ended", lambda: has_told(Destroyed(A)))
         assert [record.getMessage() for record in caplog.records if "hangs" in record.getMessage()] == [
-            f"instance {A.uuid}: its step has taken 60 s: libvirt, QEMU or a disk hangs"
+            f"libvirt, QEMU or a disk hangs: a step has taken 60 s, of 1 instances, such as {A.uuid}"
         ]
         assert pid not in processes(bench)
     finally:

@@ -125,6 +125,8 @@ class LibvirtDriver:
 
         Raises ConfigError where libvirt does not answer.
         """
+        # A libvirt that hangs would leave an operator without a word.
+        log.info("asking libvirt for the domains of this agent")
         try:
             for key, domain in self._domains.all().items():
                 if not self._was_removed(key, domain):
@@ -173,9 +175,12 @@ class LibvirtDriver:
             late_at = self._clock.monotonic() - HUNG_S
             hung = {key for key, since in self._at_work.items() if since < late_at}
             before, self._hung = self._hung, hung
-        for key in hung - before:
+        if new := sorted(hung - before):
             log.warning(
-                "instance %s: its step has taken %.0f s: libvirt, QEMU or a disk hangs", key.uuid, HUNG_S
+                "libvirt, QEMU or a disk hangs: a step has taken %.0f s, of %d instances, such as %s",
+                HUNG_S,
+                len(hung),
+                new[0].uuid,
             )
 
     # -- the driver's threads ------------------------------------------------------------------------------
