@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from tests.builders.clock import FakeClock
+from tests.builders.dead_folder import dead_folder
 from zonesched.compute import launcher, process_table
 from zonesched.compute.desired_state import Desired, Observed, Power, RebootType
 from zonesched.compute.driver import DriverSettings, load_driver
@@ -881,6 +882,26 @@ class TestMoves:
             assert self.starts(bench, key) == 1
             second.destroy(key)
             bench.wait(lambda d=second, k=key: Destroyed(k) in d.poll())
+
+    def test_a_shared_folder_on_a_server_that_is_gone_holds_up_nothing(
+        self, bench: Bench, shared: Path
+    ) -> None:
+        shared.mkdir()
+        driver = bench.driver()
+        run(bench, driver)
+        run(bench, driver, wanted(B))
+        with dead_folder(shared):
+            again = bench.driver()
+            again.found()
+            bench.until(again, Built(A), Built(B))
+            again.destroy(A)
+            bench.until(again, Destroyed(A))
+            again.leave(replace(wanted(B), leaves_for=2))
+            bench.until(again, Left(B, 2, "folder_not_copied"))
+            again.come_back(wanted(B))
+            bench.until(again, Built(B))
+            again.spawn(replace(wanted(Key("c-1", 2)), moved_from=1))
+            bench.until(again, Failed(Key("c-1", 2), "folder_not_shared"))
 
     def test_a_copy_that_a_dead_agent_still_writes_is_no_part_of_the_next_one(
         self, bench: Bench, shared: Path

@@ -56,7 +56,8 @@ class ProcessDriver:
         except BlockingIOError:
             raise ConfigError(f"The state folder {self._root} is used by another agent.") from None
         self._settings = settings
-        shared = Path(settings.shared_folder).resolve() if settings.shared_folder else None
+        # Not looked into: its server may be gone.
+        shared = Path(os.path.abspath(settings.shared_folder)) if settings.shared_folder else None
         self._around = Surroundings(
             self._root, shared, self._launch, self._may_launch, clock.monotonic, settings.stop_seconds
         )

@@ -21,6 +21,7 @@ import math
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -309,12 +310,12 @@ class ProcessInstance:
             return self._has_left("")
         try:
             if self._copying is None:
-                self._copying = self._folder.start_copy_to(self._around.shared)
+                self._copying = self._folder.start_copy_to(self._around.reached_shared())
             if (code := self._copying.poll()) is None:
                 return ()
             self._copying = None
             if code == 0:
-                self._folder.finish_copy_to(self._around.shared)
+                self._folder.finish_copy_to(self._around.reached_shared())
         except OSError:
             # The shared folder may be full or away.
             code = 1
@@ -353,8 +354,8 @@ class ProcessInstance:
             self._copying = None
 
     def _remove_copies(self) -> None:
-        if self._around.shared is not None:
-            self._folder.remove_copies_from(self._around.shared)
+        with suppress(OSError):
+            self._folder.remove_copies_from(self._around.reached_shared())
 
     # -- ending --------------------------------------------------------------------------------------------
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from zonesched.compute import launcher
 from zonesched.compute.desired_state import Desired
 from zonesched.compute.instance_folder import InstanceFolder
+
+ANSWER_S = 2.0
+"""Time in which the file system of the shared folder has to answer."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -26,11 +33,35 @@ class Surroundings:
     monotonic: Callable[[], float]
     stop_s: float
 
+    def reached_shared(self) -> Path:
+        """Return the shared folder once its file system has answered, which a program waits for.
+
+        Raises OSError where it does not, as NFS whose server is gone: whoever looks into that waits for it.
+        """
+        if self.shared is None:
+            raise FileNotFoundError("there is no shared folder")
+        try:
+            subprocess.run(
+                ["stat", "-f", "--", str(self.shared)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=ANSWER_S,
+            )
+        except subprocess.TimeoutExpired:
+            log.error("the shared folder %s does not answer", self.shared)
+            raise TimeoutError(f"{self.shared} does not answer") from None
+        return self.shared
+
     def source_of(self, uuid: str, arrival: Arrival) -> Path | None:
         """Find the folder that another agent, or this one on another of its hosts, has kept."""
-        roots = (self.root, self.shared)
-        paths = [root / f"{uuid}.{arrival.attempt}" for root in roots if root is not None]
-        return next((path for path in paths if path.is_dir()), None)
+        name = f"{uuid}.{arrival.attempt}"
+        if (self.root / name).is_dir():
+            return self.root / name
+        with suppress(OSError):
+            kept = self.reached_shared() / name
+            return kept if kept.is_dir() else None
+        return None
 
     @staticmethod
     def was_refused(launched: subprocess.Popen[bytes] | None) -> bool:
