@@ -1,12 +1,14 @@
-"""The plans that PostgreSQL makes for the statements of a test."""
+"""The plans that databases make for the statements of a test."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from zonesched.store.postgresql import PipelinedCursor
+from zonesched.store.store import Store, Transaction
 
 
 def record_plans(monkeypatch: pytest.MonkeyPatch, start: str, *, analyze: bool = False) -> list[str]:
@@ -25,3 +27,25 @@ def record_plans(monkeypatch: pytest.MonkeyPatch, start: str, *, analyze: bool =
 
     monkeypatch.setattr(PipelinedCursor, "execute", explained)
     return lines
+
+
+def sqlite_plans(store: Store, read: Callable[[Transaction], object]) -> list[str]:
+    """Return the lines of SQLite's plans for the statements of a read."""
+    statements: list[str] = []
+
+    def traced(tx: Transaction) -> None:
+        rows: Any = tx.connection.driver_connection
+        rows.set_trace_callback(statements.append)
+        try:
+            read(tx)
+        finally:
+            rows.set_trace_callback(None)
+
+    store.read(traced)
+    return store.read(
+        lambda tx: [
+            line[3]
+            for statement in statements
+            for line in tx.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}").all()
+        ]
+    )

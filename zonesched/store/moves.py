@@ -196,7 +196,9 @@ def _behind(tx: Connection, marker: str) -> sa.ColumnElement[bool]:
             ),
         ),
     )
-    return sa.or_(COLUMNS.created_at < at.created_at, sa.and_(COLUMNS.created_at == at.created_at, later))
+    earlier = sa.or_(COLUMNS.created_at < at.created_at, sa.and_(COLUMNS.created_at == at.created_at, later))
+    # An index begins to read there; of the alternatives it would try each row.
+    return sa.and_(COLUMNS.created_at <= at.created_at, earlier)
 
 
 def last_numbers(tx: Connection, uuids: Sequence[str]) -> Mapping[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -15,12 +16,16 @@ from zonesched.store.instances import Instance
 from zonesched.store.unknown_marker import UnknownMarker
 
 _instance = t.instances.c
+_BY_AGE = (_instance.created_at, _instance.uuid)
+_BY_PROJECT = (_instance.project_id, *_BY_AGE)
+"""Order of `ix_instances_listing` behind the caller: a page is read from there, and nothing is sorted."""
+
 ENDED = (InstanceStatus.DELETED.value, InstanceStatus.ERROR.value)
 
 
 @dataclass(frozen=True)
 class UsagePage:
-    """Query of a page by project and uuid: after the instance `marker`, "" for the first page.
+    """Query of a page by project and age, oldest first: after the instance `marker`, "" for the first page.
 
     Those of one project of this zone's users, or of all with a `project_id` of "", that existed between
     `start` and `end`, epoch seconds.
@@ -39,25 +44,29 @@ def page(tx: Connection, wanted: UsagePage) -> list[Instance]:
 
     Raises UnknownMarker for a marker that names none of the project.
     """
-    own = [_instance.caller_id == wanted.zone_uuid]
+    own: list[sa.ColumnElement[bool]] = [_instance.caller_id == wanted.zone_uuid]
+    order: Sequence[sa.ColumnElement[Any]] = _BY_PROJECT
     if wanted.project_id:
-        own.append(_instance.project_id == wanted.project_id)
+        own, order = [*own, _instance.project_id == wanted.project_id], _BY_AGE
     conditions = [
         *own,
         _instance.created_at < wanted.end,
         sa.or_(_instance.status.not_in(ENDED), _instance.ended_at > wanted.start),
     ]
     if wanted.marker:
-        conditions.append(_after(tx, own, wanted.marker))
-    order = (_instance.project_id, _instance.uuid)
+        conditions.append(_after(tx, own, order, wanted.marker))
     statement = sa.select(t.instances).where(*conditions).order_by(*order).limit(wanted.limit)
     return [instances.from_row(row) for row in tx.execute(statement)]
 
 
-def _after(tx: Connection, own: Sequence[sa.ColumnElement[bool]], marker: str) -> sa.ColumnElement[bool]:
-    statement = sa.select(_instance.project_id).where(_instance.uuid == marker, *own)
-    project = tx.execute(statement).scalar()
-    if project is None:
+def _after(
+    tx: Connection,
+    own: Sequence[sa.ColumnElement[bool]],
+    order: Sequence[sa.ColumnElement[Any]],
+    marker: str,
+) -> sa.ColumnElement[bool]:
+    found = tx.execute(sa.select(*order).where(_instance.uuid == marker, *own)).first()
+    if found is None:
         raise UnknownMarker(marker)
-    in_project = sa.and_(_instance.project_id == project, _instance.uuid > marker)
-    return sa.or_(_instance.project_id > project, in_project)
+    # A comparison of rows: the index begins to read right behind the marker.
+    return sa.tuple_(*order) > sa.tuple_(*found)

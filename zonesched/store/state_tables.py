@@ -139,6 +139,8 @@ moves = Table(
     Column("created_at", Float, nullable=False),
     Column("updated_at", Float, nullable=False),
     Column("next_step_at", Float, nullable=False),
+    # A page of moves begins at its newest.
+    Index("ix_moves_created", "created_at"),
     Index(
         "uq_moves_living",
         "uuid",

@@ -52,7 +52,7 @@ class InstanceUsage:
 
 
 def read(zone: Zone, query: UsageQuery) -> tuple[list[InstanceUsage], str]:
-    """Read a page of usages by project and uuid, and the marker of the next page ("" at the end).
+    """Read a page of usages by project, oldest first, and the marker of the next page ("" at the end).
 
     Raises BadRequest for a period that ends before it starts, and for a marker that names no instance.
     """

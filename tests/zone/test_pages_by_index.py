@@ -1,0 +1,79 @@
+"""A page of a long list is read from an index, from its marker on, and never sorts all there is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders.clock import FakeClock
+from tests.builders.one_zone import a_zone, put_instance, put_reservation, sql
+from tests.builders.query_plans import sqlite_plans
+from zonesched.model.move_steps import MoveKind, MoveState
+from zonesched.services.owners import server_usage as usages
+from zonesched.services.owners.server_usage import UsageQuery
+from zonesched.services.zone import Zone
+from zonesched.store import moves, server_usage
+from zonesched.store.moves import Move, MovePage
+from zonesched.store.server_usage import UsagePage
+
+
+def some_instances(zone: Zone) -> list[str]:
+    """Instances of two projects, some of the same age, from the newest on."""
+    put_reservation(zone, num_instances=6)
+    uuids = [put_instance(zone, f"{number:08}-1111-4111-8111-111111111111") for number in range(6)]
+    for number, uuid in enumerate(uuids):
+        sql(
+            zone,
+            "UPDATE instances SET project_id = :project, created_at = created_at - :age_s WHERE uuid = :uuid",
+            project=f"project-{number % 2}",
+            age_s=number // 4,
+            uuid=uuid,
+        )
+    return uuids
+
+
+def test_usage_has_each_instance_on_one_page_whole_projects_together(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path, FakeClock())
+    uuids = some_instances(zone)
+    now = zone.clock.now()
+
+    marker, found = "", []
+    while True:
+        page, marker = usages.read(zone, UsageQuery("", now - 100, now + 100, marker, limit=2))
+        found += page
+        if not marker:
+            break
+
+    assert [one.uuid for one in found] == [uuids[n] for n in (4, 0, 2, 5, 1, 3)]
+    assert [one.project_id for one in found] == ["project-0"] * 3 + ["project-1"] * 3
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("project", "begin"),
+    [("", "(project_id,created_at,uuid)>(?,?,?)"), ("project-0", "project_id=? AND (created_at,uuid)>(?,?)")],
+    ids=["of all projects", "of one project"],
+)
+def test_a_page_of_usage_begins_behind_its_marker(tmp_path: Path, project: str, begin: str) -> None:
+    zone = a_zone(tmp_path, FakeClock())
+    marker = some_instances(zone)[2]
+    page = UsagePage(zone.uuid, project, 0.0, zone.clock.now() + 1, marker, limit=2)
+
+    (*_, plan) = sqlite_plans(zone.store, lambda tx: server_usage.page(tx, page))
+
+    assert f"ix_instances_listing (caller_id=? AND {begin}" in plan
+
+
+@pytest.mark.sqlite
+def test_a_page_of_migrations_begins_at_its_marker(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path, FakeClock())
+    uuid, id = some_instances(zone)[0], zone.clock.new_uuid()
+    move = Move(id, uuid, MoveKind.MIGRATION, MoveState.DONE, 1, "h1", "", 1, 5.0, 6.0, 7.0)
+    zone.store.write(lambda tx: moves.insert(tx, move))
+    page = MovePage(list(MoveState), list(MoveKind), "", "", "", "", "", 0.0, 0.0, id, limit=2)
+
+    plans = sqlite_plans(zone.store, lambda tx: moves.latest(tx, page))
+
+    assert "SEARCH moves USING INDEX ix_moves_created (created_at<?)" in plans
+    assert "USE TEMP B-TREE FOR ORDER BY" not in plans
