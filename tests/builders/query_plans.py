@@ -49,3 +49,19 @@ def sqlite_plans(store: Store, read: Callable[[Transaction], object]) -> list[st
             for line in tx.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}").all()
         ]
     )
+
+
+def sqlite_steps(store: Store, read: Callable[[Transaction], object]) -> int:
+    """Count, in hundreds, the instructions of SQLite's machine for a read."""
+    counted: list[None] = []
+
+    def measured(tx: Transaction) -> None:
+        rows: Any = tx.connection.driver_connection
+        rows.set_progress_handler(lambda: counted.append(None), 100)
+        try:
+            read(tx)
+        finally:
+            rows.set_progress_handler(None, 0)
+
+    store.read(measured)
+    return len(counted)

@@ -8,12 +8,12 @@ import pytest
 
 from tests.builders.clock import FakeClock
 from tests.builders.one_zone import a_zone, put_instance, put_reservation, sql
-from tests.builders.query_plans import sqlite_plans
+from tests.builders.query_plans import sqlite_plans, sqlite_steps
 from zonesched.model.move_steps import MoveKind, MoveState
 from zonesched.services.owners import server_usage as usages
 from zonesched.services.owners.server_usage import UsageQuery
 from zonesched.services.zone import Zone
-from zonesched.store import moves, server_usage
+from zonesched.store import identity, moves, server_usage
 from zonesched.store.moves import Move, MovePage
 from zonesched.store.server_usage import UsagePage
 
@@ -77,3 +77,31 @@ def test_a_page_of_migrations_begins_at_its_marker(tmp_path: Path) -> None:
 
     assert "SEARCH moves USING INDEX ix_moves_created (created_at<?)" in plans
     assert "USE TEMP B-TREE FOR ORDER BY" not in plans
+
+
+def many_instances(zone: Zone) -> None:
+    """A thousand instances of one project and one of another, half of them deleted."""
+    put_reservation(zone)
+    uuid = put_instance(zone)
+    one = "SELECT * FROM instances"
+    columns = sql(zone, one)[0]._fields
+    new = {
+        "uuid": "printf('%08d', n)",
+        "created_at": "created_at + n",
+        "changed_seq": "changed_seq + n",
+        "status": "CASE n % 2 WHEN 0 THEN 'ACTIVE' ELSE 'DELETED' END",
+    }
+    sql(
+        zone,
+        "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1000)"
+        f" INSERT INTO instances SELECT {', '.join(new.get(c, c) for c in columns)} FROM instances, numbers",
+    )
+    sql(zone, "UPDATE instances SET project_id = 'project-2' WHERE uuid = :uuid", uuid=uuid)
+
+
+@pytest.mark.sqlite
+def test_to_see_that_nothing_has_changed_reads_no_instances(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path, FakeClock())
+    many_instances(zone)
+
+    assert sqlite_steps(zone.store, lambda tx: identity.stored_changes(tx, 10_000)) < 20

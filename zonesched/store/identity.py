@@ -47,13 +47,18 @@ _CALLERS = _FIRST_CALLER.union_all(
     ).where(_FIRST_CALLER.c.id.is_not(None))
 )
 # By an index that begins with the caller: one look for each caller, however many instances there are.
-_OF_INSTANCES = sa.select(
-    sa.func.max(
-        sa.select(sa.func.max(_instance.changed_seq))
-        .where(_instance.caller_id == _CALLERS.c.id)
-        .scalar_subquery()
+_OF_INSTANCES = (
+    sa.select(
+        sa.func.max(
+            sa.select(sa.func.max(_instance.changed_seq))
+            .where(_instance.caller_id == _CALLERS.c.id)
+            .correlate(_CALLERS)
+            .scalar_subquery()
+        )
     )
-).scalar_subquery()
+    .select_from(_CALLERS)
+    .scalar_subquery()
+)
 _OF_HOSTS = sa.select(sa.func.max(t.hosts.c.changed_seq)).scalar_subquery()
 _REMOVALS = sa.select(t.counters.c.value).where(t.counters.c.name == REMOVALS).scalar_subquery()
 _SEEN = Prepared(
