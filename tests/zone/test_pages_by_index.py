@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,13 @@ from tests.builders.clock import FakeClock
 from tests.builders.one_zone import a_zone, put_instance, put_reservation, sql
 from tests.builders.query_plans import sqlite_plans, sqlite_steps
 from zonesched.model.move_steps import MoveKind, MoveState
+from zonesched.model.server_query import NEWEST_FIRST
 from zonesched.services.owners import server_usage as usages
 from zonesched.services.owners.server_usage import UsageQuery
 from zonesched.services.zone import Zone
-from zonesched.store import identity, moves, server_usage
+from zonesched.store import identity, moves, server_list, server_usage
 from zonesched.store.moves import Move, MovePage
+from zonesched.store.server_list import Everybody, Page
 from zonesched.store.server_usage import UsagePage
 
 
@@ -97,6 +100,48 @@ def many_instances(zone: Zone) -> None:
         f" INSERT INTO instances SELECT {', '.join(new.get(c, c) for c in columns)} FROM instances, numbers",
     )
     sql(zone, "UPDATE instances SET project_id = 'project-2' WHERE uuid = :uuid", uuid=uuid)
+
+
+EVERYBODYS = Page(Everybody(), "", (), "", 0.0, 0.0, "", "", "", "", "", NEWEST_FIRST, "", limit=2)
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("status", ["ACTIVE", "DELETED", "SHUTOFF"])
+def test_a_page_of_a_status_that_most_instances_have_does_not_sort_them(tmp_path: Path, status: str) -> None:
+    zone = a_zone(tmp_path, FakeClock())
+    many_instances(zone)
+    page = replace(EVERYBODYS, statuses=(status,))
+
+    plans = sqlite_plans(zone.store, lambda tx: server_list.page(tx, page))
+
+    assert "SCAN instances USING INDEX ix_instances_created" in plans
+
+
+def test_an_admins_list_of_one_project_has_those_of_all_its_senders_in_order(tmp_path: Path) -> None:
+    clock = FakeClock()
+    zone = a_zone(tmp_path, clock)
+    put_reservation(zone)
+    uuids = []
+    for caller_id in ("", "parent-1", "", "parent-2", "parent-1"):
+        clock.advance(1)
+        uuids.append(put_instance(zone, caller_id=caller_id))
+    page = replace(EVERYBODYS, project_id="project-1")
+
+    first = zone.store.read(lambda tx: server_list.page(tx, page))
+    second = zone.store.read(lambda tx: server_list.page(tx, replace(page, marker=first[-1].uuid, limit=3)))
+    none = zone.store.read(lambda tx: server_list.page(tx, replace(page, project_id="project-2")))
+
+    assert [one.uuid for one in (*first, *second)] == uuids[::-1]
+    assert none == []
+
+
+@pytest.mark.sqlite
+def test_an_admins_list_of_one_project_does_not_read_the_others(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path, FakeClock())
+    many_instances(zone)
+    page = replace(EVERYBODYS, project_id="project-2")
+
+    assert sqlite_steps(zone.store, lambda tx: server_list.page(tx, page)) < 20
 
 
 @pytest.mark.sqlite

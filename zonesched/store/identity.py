@@ -59,6 +59,7 @@ _OF_INSTANCES = (
     .select_from(_CALLERS)
     .scalar_subquery()
 )
+_ALL_CALLERS = Prepared(sa.select(_CALLERS.c.id).where(_CALLERS.c.id.is_not(None)))
 _OF_HOSTS = sa.select(sa.func.max(t.hosts.c.changed_seq)).scalar_subquery()
 _REMOVALS = sa.select(t.counters.c.value).where(t.counters.c.name == REMOVALS).scalar_subquery()
 _SEEN = Prepared(
@@ -220,6 +221,11 @@ def stored_changes(tx: Connection, watermark: int) -> tuple[int, ...]:
     seen = _SEEN.first(tx)
     newest = max(seen.of_hosts, seen.of_instances)
     return newest, min(newest, watermark), seen.removals
+
+
+def callers(tx: Connection) -> list[str]:
+    """Read who has sent the instances that there are: parents' users, and this zone's uuid for its own."""
+    return [row.id for row in _ALL_CALLERS.all(tx)]
 
 
 def next_aggregate_number(tx: Connection) -> int:

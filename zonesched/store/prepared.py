@@ -21,6 +21,7 @@ from sqlalchemy.engine import Connection, Dialect
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 
 class List(sa.TypeDecorator[Sequence[Any]]):
@@ -84,6 +85,23 @@ def _one_of_sqlite(element: one_of, compiler: SQLCompiler, **kw: Any) -> str:
 def _one_of_postgresql(element: one_of, compiler: SQLCompiler, **kw: Any) -> str:
     column, values = compiler.process(element.column, **kw), compiler.process(element.values, **kw)
     return f"{column} = ANY({values})"
+
+
+class unindexed(FunctionElement[str]):  # noqa: N801 - reads like the column
+    """A column of text by which SQLite picks no index: it takes any value for one that few rows have."""
+
+    inherit_cache = True
+    type = sa.String()
+
+
+@compiles(unindexed, "sqlite")
+def _unindexed_sqlite(element: unindexed, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"+{compiler.process(element.clauses, **kw)}"
+
+
+@compiles(unindexed, "postgresql")
+def _unindexed_postgresql(element: unindexed, compiler: SQLCompiler, **kw: Any) -> str:
+    return str(compiler.process(element.clauses, **kw))
 
 
 def is_in(column: sa.ColumnElement[Any], members: Iterable[enum.Enum]) -> sa.ColumnElement[bool]:

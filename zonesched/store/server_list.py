@@ -13,9 +13,10 @@ from zonesched.model.desired_state import STATUS_OF_POWER, RebootType, Status
 from zonesched.model.observed_state import Power
 from zonesched.model.placement import InstanceStatus
 from zonesched.model.server_query import ListOrder, SortKey
-from zonesched.store import aliases, instances
+from zonesched.store import aliases, identity, instances
 from zonesched.store import tables as t
 from zonesched.store.instances import Instance
+from zonesched.store.prepared import unindexed
 from zonesched.store.unknown_marker import UnknownMarker
 
 COLUMNS = t.instances.c
@@ -132,9 +133,21 @@ def page(tx: Connection, wanted: Page) -> list[Instance]:
         conditions.append(COLUMNS.uuid.in_(_placed_on(wanted.host)))
     if wanted.marker:
         conditions.append(_after(tx, wanted))
-    order = [column.desc() if is_descending else column.asc() for column, is_descending in _ordered(wanted)]
-    statement = sa.select(t.instances).where(*conditions).order_by(*order).limit(wanted.limit)
+    statement = (
+        sa.select(t.instances).where(*conditions).order_by(*_in_order(wanted, COLUMNS)).limit(wanted.limit)
+    )
+    if wanted.project_id and wanted.scope == Everybody():
+        statement = _by_caller(statement, identity.callers(tx), wanted)
     return [instances.from_row(row) for row in tx.execute(statement)]
+
+
+def _by_caller(statement: sa.Select[Any], callers: Sequence[str], wanted: Page) -> sa.Select[Any]:
+    """Select the page as one of the pages of each sender: the index of projects begins with the sender."""
+    pages = [statement.where(COLUMNS.caller_id == caller).subquery() for caller in callers]
+    if not pages:
+        return statement
+    every = sa.union_all(*(sa.select(page) for page in pages)).subquery()
+    return sa.select(every).order_by(*_in_order(wanted, every.c)).limit(wanted.limit)
 
 
 def _placed_on(host: str) -> sa.Select[tuple[str]]:
@@ -169,9 +182,9 @@ def _shows(status: Status) -> sa.ColumnElement[bool]:
                 Status.REVERT_RESIZE: sa.and_(is_resized, is_reverting),
             }[status]
             moves = sa.select(state.uuid).where(state.uuid == COLUMNS.uuid, such).exists()
-            return sa.and_(COLUMNS.status == InstanceStatus.ACTIVE.value, moves)
+            return sa.and_(_is_stored_as(InstanceStatus.ACTIVE), moves)
         case _ if status not in _OF_BUILT:
-            return sa.and_(COLUMNS.status == status.value)
+            return sa.and_(_is_stored_as(InstanceStatus(status.value)))
     is_running = state.observed_power == Power.RUNNING.value
     is_rebooting = sa.and_(is_running, state.rebooted_by > state.observed_generation)
     is_rebuilding = state.rebuilt_by > state.observed_generation
@@ -187,9 +200,18 @@ def _shows(status: Status) -> sa.ColumnElement[bool]:
         case _:
             such = sa.and_(state.observed_power == _POWERS[status].value, is_other)
     found = sa.select(state.uuid).where(state.uuid == COLUMNS.uuid, such).exists()
-    is_active = COLUMNS.status == InstanceStatus.ACTIVE.value
-    return sa.and_(is_active, sa.not_(found) if status is Status.ACTIVE else found)
+    return sa.and_(_is_stored_as(InstanceStatus.ACTIVE), sa.not_(found) if status is Status.ACTIVE else found)
 
+
+def _is_stored_as(status: InstanceStatus) -> sa.ColumnElement[bool]:
+    """Make the condition that an instance has this status in its row."""
+    # Of these SQLite would sort all there are for a page of the newest.
+    column = unindexed(COLUMNS.status) if status in _OF_MANY else COLUMNS.status
+    return column == status.value
+
+
+_OF_MANY = {InstanceStatus.ACTIVE, InstanceStatus.DELETED}
+"""The statuses in which most instances of a zone are."""
 
 _POWERS = {status: power for power, status in STATUS_OF_POWER.items()}
 _OF_BUILT = {*_POWERS, Status.REBOOT, Status.HARD_REBOOT, Status.REBUILD}
@@ -213,13 +235,19 @@ def _after(tx: Connection, wanted: Page) -> sa.ColumnElement[bool]:
     return sa.and_(first <= value if is_descending else first >= value, sa.or_(*after))
 
 
-def _ordered(wanted: Page) -> Sequence[tuple[sa.ColumnElement[Any], bool]]:
+def _in_order(wanted: Page, columns: Any) -> list[sa.ColumnElement[Any]]:
+    """Return how to order rows that have these columns."""
+    named = [(columns[column.name], is_descending) for column, is_descending in _ordered(wanted)]
+    return [column.desc() if is_descending else column.asc() for column, is_descending in named]
+
+
+def _ordered(wanted: Page) -> Sequence[tuple[sa.Column[Any], bool]]:
     """Return the columns of an order, and whether each descends; the uuid comes last."""
     by_keys = [(_SORTED[one.key], one.is_descending) for one in wanted.order]
     return [*by_keys, (COLUMNS.uuid, wanted.order[0].is_descending)]
 
 
-_SORTED: Mapping[SortKey, sa.ColumnElement[Any]] = {
+_SORTED: Mapping[SortKey, sa.Column[Any]] = {
     SortKey.CREATED_AT: COLUMNS.created_at,
     SortKey.UPDATED_AT: COLUMNS.updated_at,
     SortKey.NAME: COLUMNS.name,
