@@ -8,10 +8,13 @@ their numbers. So a reader continues at a number up to which all have ended: `vi
 
 A database that was restored from a copy counts the same numbers again for other changes. Each start of the
 zone begins an epoch with a random id: number and epoch together identify one change in every copy.
+So does a process that meets another server, or one that was started anew: a standby that took over without
+the last commits counts their numbers again.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -161,6 +164,14 @@ def begin_epoch(tx: Connection, epoch_id: str) -> None:
     after = last_change(tx)
     _END_EPOCHS.run(tx, number=after)
     _BEGIN_EPOCH.run(tx, after=after, id=epoch_id)
+
+
+def begin_epoch_of_server(tx: Connection, server: str) -> None:
+    """Begin an epoch for all later numbers that this server gives, unless another process has."""
+    me = _IDENTITY.first(tx).zone_uuid
+    epoch_id = hashlib.blake2b(f"{me} {server}".encode(), digest_size=16).hexdigest()
+    if not tx.execute(sa.select(t.epochs.c.id).where(t.epochs.c.id == epoch_id)).first():
+        begin_epoch(tx, epoch_id)
 
 
 def epoch_of(tx: Connection, number: int) -> str:

@@ -66,6 +66,8 @@ class PipelinedConnection(psycopg.Connection[Any]):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.cursor_factory = PipelinedCursor
+        self.server = ""
+        """The start of the server at the other end; another server, or the same one later, has another."""
         self._open: AbstractContextManager[psycopg.Pipeline] | None = None
 
     def begin_pipeline(self) -> None:
@@ -106,4 +108,9 @@ def connect(*args: Any, **parameters: Any) -> PipelinedConnection:
 
     `parameters` that the URL has go before those of NOTICED.
     """
-    return PipelinedConnection.connect(*args, autocommit=True, **{**NOTICED, **parameters})
+    connection = PipelinedConnection.connect(*args, autocommit=True, **{**NOTICED, **parameters})
+    ((connection.server,),) = connection.execute(_STARTED).fetchall()
+    return connection
+
+
+_STARTED = "SELECT extract(epoch FROM pg_postmaster_start_time())::text"

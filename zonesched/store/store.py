@@ -21,6 +21,7 @@ from zonesched.conf.remote_services import with_checked_names
 from zonesched.errors import ConfigError, DatabaseFull
 from zonesched.store import outcomes
 from zonesched.store.group_commit import GroupCommit
+from zonesched.store.met_servers import MetServers
 from zonesched.store.outcomes import Outcome
 from zonesched.store.prepared import run_text
 
@@ -95,6 +96,9 @@ class Store:
         self._group = GroupCommit(self._write_transaction)
         # SQLite's connections outside any transaction, for the next ones.
         self._idle: list[Connection] = []
+        self.servers = MetServers()
+        if not self._is_sqlite:
+            event.listen(engine, "connect", self.servers.note)
 
     @classmethod
     def open(cls, database_url: str) -> Self:
@@ -221,7 +225,7 @@ class Store:
     @contextmanager
     def _write_transaction(self) -> Iterator[Connection]:
         done: list[Outcome] = []
-        with self._kept_connection() if self._is_sqlite else self.engine.connect() as tx:
+        with self._kept_connection() if self._is_sqlite else self._connection_to_write() as tx:
             tx.execution_options(**{outcomes.OPTION: done})
             with tx.begin():
                 # Not by an event of the engine, which would slow down every later statement as well.
@@ -229,6 +233,14 @@ class Store:
                     run_text(tx, "BEGIN IMMEDIATE" if self._is_sqlite else "BEGIN")
                 yield tx
         self.observer.committed(done)
+
+    @contextmanager
+    def _connection_to_write(self) -> Iterator[Connection]:
+        """Give a connection to PostgreSQL, whose server has an epoch before this process changes anything."""
+        with self.engine.connect() as tx:
+            with _noting_loss():
+                self.servers.begin_epoch(tx)
+            yield tx
 
     @property
     def connections_in_use(self) -> int:

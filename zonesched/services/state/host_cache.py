@@ -72,6 +72,7 @@ class HostCache:
         self._lock = threading.Lock()
         self._table = HostTable()
         self._seen: Watermark | None = None
+        self._server_changes = store.servers.changes
         self._noted: deque[OwnClaims] = deque()
         # The number of the last change that the table has of hosts changed after the watermark.
         self._changes_read: dict[str, int] = {}
@@ -194,6 +195,9 @@ class HostCache:
             self._fresh_until = now + self._max_age_s
 
     def _read(self) -> None:
+        if self._server_changes != self._store.servers.changes:
+            # A server without the last commits gives their numbers to other changes.
+            self._server_changes, self._seen = self._store.servers.changes, None
         seen = self._seen or self._read_everything()
         self._reread()
         now = self._clock.now()
