@@ -300,6 +300,31 @@ def test_a_revert_of_a_resize_that_the_copy_has_begun_is_done(scene: Scene) -> N
     nothing_is_wrong(scene.tree)
 
 
+def test_a_move_under_way_at_the_copy_that_is_built_since_leaves_nothing_unknown(scene: Scene) -> None:
+    # given a copy of the time when the old host is to stop the server, which both hosts have since
+    leaf = scene.admin("leaf")
+    leaf.post("/flavors", {"flavor": {**FLAVOR["flavor"], "id": "large", "name": "large", "vcpus": 4}})
+    (uuid,) = scene.booted(1, "leaf")
+    assert leaf.post(f"/servers/{uuid}/action", {"resize": {"flavorRef": "large"}}).status == 202
+    scene.tree.settle()
+    copy = scene.copy("leaf")
+    scene.work(6)
+    assert scene.servers("leaf") == {uuid: "VERIFY_RESIZE"}
+    # when
+    scene.restore("leaf", copy)
+    done = scene.recovered("leaf")
+    scene.work(6)
+    # then the old place ends as one that the zone knows, and its host takes servers as before
+    leaf = scene.admin("leaf")
+    hosts = leaf.get("/os-hypervisors/detail").json["hypervisors"]
+    assert "instance_unknown_here" not in {line["kind"] for line in done}
+    assert {host["status"] for host in hosts} == {"enabled"}
+    assert scene.servers("leaf") == {uuid: "ACTIVE"}
+    assert {key.attempt for key in scene.agents["leaf"].running} == {2}
+    assert scene.claimed_vcpus("leaf") == 4
+    nothing_is_wrong(scene.tree)
+
+
 RESIZE = {"resize": {"flavorRef": "large"}}
 CONFIRM: dict[str, Any] = {"confirmResize": None}
 REVERT: dict[str, Any] = {"revertResize": None}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -88,8 +89,11 @@ def test_an_earlier_place_that_the_rows_have_as_well_is_as_they_say() -> None:
 
     assert decided([here], [found(1), found(2)], rows=[1, 2]) == ["Kept", "Kept"]
     assert decided([here], [found(1), found(2)]) == ["Kept", "Unclaimed"]
-    # The copy is older than the move: what its first place still has may be all that there is.
-    assert decided([known(ACTIVE, S.CONFIRMED)], [found(1), found(2)], rows=[1]) == ["Moved", "Unclaimed"]
+
+    # The copy is older than the end of the move: the first place is to end once the second one is built.
+    unbuilt = replace(found(2), status=BUILD)
+    assert decided([known(ACTIVE, S.CONFIRMED)], [found(1), found(2)], rows=[1]) == ["Moved", "Kept"]
+    assert decided([known(ACTIVE, S.CONFIRMED)], [found(1), unbuilt], rows=[1]) == ["Moved", "Unclaimed"]
 
 
 def test_a_place_that_the_rows_have_left_is_none_that_an_instance_returns_to() -> None:

@@ -4,6 +4,7 @@
     living           at its present place          Kept
                      and at another of the rows    Kept: of a move under way, or to end there
     living           at another place              Moved
+                     and at another of the rows    Kept: to end there, if an agent has built it
     living           nowhere                       Ended, unless its parent's own hold decides
     shelved          somewhere                     Moved
     ended            where the rows had it         Unwanted: it ends there
@@ -22,7 +23,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from zonesched.model.placement import HOLDS_INSTANCE, LIVING_STATUSES, UNCONFIRMED, PlacementState
+from zonesched.model.placement import (
+    HOLDS_INSTANCE,
+    LIVING_STATUSES,
+    UNCONFIRMED,
+    InstanceStatus,
+    PlacementState,
+)
 from zonesched.store.instances import Instance
 from zonesched.store.placements import AskedChild, Placement
 from zonesched.store.recovery import Found, Kind, Named
@@ -89,7 +96,7 @@ def decide(
     """
     credible = {uuid: [one for one in places if _may_be(rows, one)] for uuid, places in found.items()}
     living: set[str] = set()
-    kept: set[str] = set()
+    settled: set[str] = set()
     present: dict[str, Found] = {}
     for one in known:
         uuid = one.instance.uuid
@@ -97,8 +104,8 @@ def decide(
         if there := [place for place in credible.get(uuid, ()) if not _is_left(rows, place, one.place)]:
             present[uuid] = _present(one.place, there)
             decision = _of_known(one, present[uuid])
-            if isinstance(decision, Kept):
-                kept.add(uuid)
+            if isinstance(decision, Kept) or _is_built(present[uuid]):
+                settled.add(uuid)
             yield decision
         elif one.instance.status in LIVING_STATUSES and not _is_undecided(one, zone_uuid):
             yield Ended(one)
@@ -112,8 +119,13 @@ def decide(
                 continue
             place = rows.get(other.key)
             is_left = place is not None and place.state is PlacementState.RELEASING
-            is_as_rows = place is not None and _is_at(place, other) and (uuid in kept or is_left)
+            is_as_rows = place is not None and _is_at(place, other) and (uuid in settled or is_left)
             yield Kept(other) if is_as_rows else Unclaimed(other)
+
+
+def _is_built(found: Found) -> bool:
+    """Tell whether an earlier place is needed no more: what is being built, or in a child, may be nowhere."""
+    return found.kind is Kind.AGENT and found.status is InstanceStatus.ACTIVE
 
 
 def _is_left(rows: Mapping[tuple[str, int], Placement], found: Found, present: Placement | None) -> bool:
