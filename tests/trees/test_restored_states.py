@@ -10,7 +10,7 @@ import pytest
 from tests.builders.boots import nothing_is_wrong
 from tests.builders.real_agent import RealAgent, a_machine
 from tests.builders.restored import Scene, a_scene
-from tests.builders.wsgi_transport import Dead, Tamper
+from tests.builders.wsgi_transport import Dead, Fault, Replace, Tamper
 from zonesched.store import instances
 
 LARGE = {"flavor": {"id": "large", "name": "large", "vcpus": 3, "ram": 3072, "disk": 20}}
@@ -240,10 +240,11 @@ def test_a_server_that_the_copy_lacks_is_known_with_its_image_and_flavor(scene: 
     "fault",
     [
         Dead(path="/request"),
+        Replace(path="/request", status=404, body=b"<html>Not Found</html>"),
         Tamper(path="/request", change=lambda body: body.replace(b'"settled"', b'"set"')),
     ],
 )
-def test_a_report_waits_until_the_child_says_what_its_server_has(scene: Scene, fault: Dead | Tamper) -> None:
+def test_a_report_waits_until_the_child_says_what_its_server_has(scene: Scene, fault: Fault) -> None:
     # given a rebuild since the copy, and a child that does not answer what the server has
     (uuid,) = scene.booted(1)
     copy = scene.copy("root")

@@ -16,6 +16,7 @@ from tests.builders.boots import FLAVOR, nothing_is_wrong
 from tests.builders.one_zone import sql
 from tests.builders.real_agent import RealAgent, a_machine
 from tests.builders.restored import Before, Scene, a_scene
+from tests.builders.wsgi_transport import Replace
 
 ANOTHER = "00000000-0000-4000-8000-000000000001"
 ZONES = ["root", "region", "leaf"]
@@ -210,6 +211,27 @@ def test_what_a_root_forgot_is_adopted_with_the_request_that_its_child_gives_bac
     nothing_is_wrong(scene.tree)
     scene.delete(new)
     assert scene.agents["leaf"].uuids() == old
+
+
+def test_a_page_of_a_proxy_is_no_answer_about_what_a_root_forgot(scene: Scene) -> None:
+    # given a proxy before the child that does not know one of the URLs yet
+    copy = scene.copy("root")
+    new = scene.booted(2)
+    url = scene.tree.nodes["region"].url
+    page = Replace(path="/request", status=404, body=b"<html>Not Found</html>")
+    scene.tree.network.fault(url, page)
+    scene.restore("root", copy)
+
+    # when
+    scene.work(2)
+    waiting = {line["kind"] for line in scene.audit("root")}
+    scene.tree.network.heal(url)
+    scene.recovered("root")
+
+    # then the recovery has waited for the child
+    assert waiting == {"neighbour_unheard"}
+    assert scene.servers() == dict.fromkeys(new, "ACTIVE")
+    nothing_is_wrong(scene.tree)
 
 
 def test_a_child_that_is_removed_during_the_recovery_has_nothing_that_is_adopted(scene: Scene) -> None:

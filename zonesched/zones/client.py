@@ -262,7 +262,9 @@ class ChildClient:
         """Read the request of an instance, and its image and flavor since; None if it is not there."""
         path = f"/servers/{quote(uuid, safe='')}/request"
         reply = self._send("GET", path, timeout_s, answer_bounds.REQUEST_OF)
-        return None if reply.status == 404 else child_requests.read_request(reply_status.expect(reply, 200))
+        if reply_status.is_not_found(reply):
+            return None
+        return child_requests.read_request(reply_status.expect(reply, 200))
 
     def changes(self, cursor: str, timeout_s: float) -> Changes:
         """Read the changes of this zone's reservations there since a cursor ("" for all).
