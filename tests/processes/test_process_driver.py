@@ -27,6 +27,7 @@ from zonesched.compute.driver import DriverSettings, load_driver
 from zonesched.compute.instance_folder import InstanceFolder, Status
 from zonesched.compute.machine import Built, Changed, Destroyed, DriverEvent, Failed, Key, Left, Wanted
 from zonesched.compute.process import ProcessDriver, cpus_for
+from zonesched.compute.process_instance import WATCH_S
 from zonesched.compute.process_table import Process
 from zonesched.errors import ConfigError
 from zonesched.model.console import MAX_CONSOLE_BYTES
@@ -382,6 +383,21 @@ def test_a_file_that_a_power_cut_has_left_empty_holds_up_no_other_instance(bench
 
     record.write_text(content)
     bench.until(driver, reached(1, Power.RUNNING, rebuilds=1))
+
+
+def test_a_launcher_that_comes_late_costs_nobody_the_instance_that_runs(bench: Bench) -> None:
+    # given an instance that runs, and one more launcher, as of an agent that died, which looks at its folder
+    driver = bench.driver()
+    run(bench, driver)
+    process = bench.process(A)
+    with open(bench.at(A).path / "lock", "r+b") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        # when the agent looks at it meanwhile
+        ends_at = time.monotonic() + 1.5 * WATCH_S
+        bench.wait(lambda: driver.poll() or time.monotonic() > ends_at)
+    # then it runs on
+    assert process_table.is_alive(process)
+    assert driver.poll() == []
 
 
 def test_a_build_that_finds_the_disk_full_has_failed_and_leaves_nothing(bench: Bench) -> None:

@@ -216,8 +216,8 @@ class ProcessInstance:
         now = self._around.monotonic()
         if now - self._looked_at < WATCH_S or self._reached.power is Power.STOPPED:
             return ()
-        # Processes that it has started must not outlive it: a stopped instance runs nothing.
-        if self._folder.status() is Status.RUNNING or not self._has_ended(is_hard=True):
+        # A launcher that came late may look at it. What it has started must not outlive it.
+        if self._folder.status() in (Status.RUNNING, Status.STARTING) or not self._has_ended(is_hard=True):
             self._looked_at = now
             return ()
         return (Changed(self._folder.key, self._ended_by_itself()),)
