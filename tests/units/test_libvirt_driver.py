@@ -88,6 +88,18 @@ class TestBuild:
         with pytest.raises(ConfigError, match="Libvirt does not answer"):
             driver.host()
 
+    def test_another_libvirt_than_that_of_its_disks_is_said_at_the_start(self, bench: LibvirtBench) -> None:
+        run(bench, bench.driver(), disk=1)
+        other = bench.folder / "other.xml"
+        other.write_text("<node/>")
+        driver = bench.driver(uri=f"test://{other}")
+
+        with pytest.raises(ConfigError, match="no domain of the 1 instances whose disks are in"):
+            driver.found()
+
+        assert bench.files() == [f"{A.uuid}.1"]
+        assert list(bench.driver().found()) == [A]
+
     def test_an_instance_is_a_domain_of_its_uuid_and_flavor(self, bench: LibvirtBench) -> None:
         run(bench, bench.driver(), name="Ada's <server> & more", vcpus=2, ram=96)
 

@@ -123,12 +123,21 @@ class LibvirtDriver:
     def found(self) -> Sequence[Key]:
         """Find the domains of an earlier agent. Those that never ran are removed: they are built anew.
 
-        Raises ConfigError where libvirt does not answer.
+        Raises ConfigError where libvirt does not answer, and where it has none of the domains whose disks are
+        here: they would all be reported as lost, and their disks removed.
         """
         # A libvirt that hangs would leave an operator without a word.
         log.info("asking libvirt for the domains of this agent")
+        disks = len(instance_folder.complete_in(self._root))
         try:
-            for key, domain in self._domains.all().items():
+            domains = self._domains.all()
+            if disks and not domains:
+                raise ConfigError(
+                    f"Libvirt has no domain of the {disks} instances whose disks are in {self._root}: it may"
+                    " be another one. Remove the folders of instances that are to be given up.",
+                    field="libvirt_uri",
+                )
+            for key, domain in domains.items():
                 if not self._was_removed(key, domain):
                     self._instances[key] = LibvirtInstance(self._around, key)
         except LibvirtAway as error:
