@@ -12,6 +12,7 @@ from tests.builders.command import TreeCommand
 from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
 from zonesched.cli.screen import Terminal
+from zonesched.services.owners import servers
 
 pytestmark = pytest.mark.once
 
@@ -51,6 +52,23 @@ def names(command: TreeCommand) -> set[str]:
 
 
 class TestList:
+    def test_a_page_may_be_empty_and_not_the_last(
+        self, tree: Tree, as_: As, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        command = as_()
+        boot(tree, command, "a.b", 1)
+        tree.clock.advance(1)
+        boot(tree, command)
+        monkeypatch.setattr(servers, "SEARCHED_AT_ONCE", 1)
+        monkeypatch.setattr(servers, "MOST_SEARCHED", 2)
+        asked = ("server", "list", "--name", "a.b", "-o", "value", "-c", "name")
+
+        assert command(*asked) == 0
+        assert command.lines == []
+        assert command(*asked, "--marker", command.err.split()[-1]) == 0
+        assert command.lines == ["a.b"]
+        assert command("server", "show", "a.b") == 0
+
     def test_every_row_is_one_line_of_80_columns(self, tree: Tree, as_: As) -> None:
         command = as_(width=80)
         boot(tree, command)

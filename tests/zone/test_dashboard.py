@@ -30,6 +30,7 @@ from zonesched.model.caller import Role
 from zonesched.model.catalog import CatalogFlavor, CatalogImage
 from zonesched.model.request_spec import Flavor, Image
 from zonesched.services.catalog import users
+from zonesched.services.owners import servers
 from zonesched.store import copies, flavors, images
 from zonesched.store.tables import unheard
 
@@ -765,6 +766,21 @@ def test_each_filter_of_the_servers_finds_them(tree: Tree, node: Node, admin: Vi
         page = admin.text(f"/servers?status={status}")
         assert (server["id"] in page) == (status == "ACTIVE")
         assert f"<option selected>{status}</option>" in page
+
+
+def test_a_page_of_servers_that_is_empty_leads_to_the_next_one(
+    tree: Tree, node: Node, admin: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boot(tree, node, count=3)
+    monkeypatch.setattr(servers, "SEARCHED_AT_ONCE", 1)
+    monkeypatch.setattr(servers, "MOST_SEARCHED", 2)
+
+    last = node.client().get("/servers").json["servers"][-1]["name"]
+    page = admin.text(f"/servers?name={last}$")
+    behind = re.search(r'href="/dashboard(/servers[^"]+)">Next page', page)
+
+    assert "No servers." in page and behind is not None
+    assert f">{last}</a>" in admin.text(unescape(behind[1]))
 
 
 @pytest.mark.parametrize(("ending", "flavor"), [("confirmResize", "large"), ("revertResize", "small")])

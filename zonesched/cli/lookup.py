@@ -67,10 +67,19 @@ def all_pages(read: Callable[[Params], Mapping[str, Any]], noun: str) -> dict[st
     return {**answer, noun: listed}
 
 
+def next_marker(answer: Mapping[str, Any], noun: str) -> str:
+    """Return the marker of the page behind this one, "" behind the last.
+
+    The link has it: a page for which a zone has searched long enough may be short, and even empty.
+    """
+    links = answer.get(f"{noun}_links")
+    return parse_qs(urlsplit(links[0]["href"]).query)["marker"][0] if links else ""
+
+
 def _next_page(answer: Mapping[str, Any], noun: str, seen: int) -> Params:
     """Return the parameters of the page behind this one; empty behind the last."""
-    if links := answer.get(f"{noun}_links"):
-        return {"marker": parse_qs(urlsplit(links[0]["href"]).query)["marker"][0]}
+    if marker := next_marker(answer, noun):
+        return {"marker": marker}
     # As in OpenStack, lists of server groups have no link.
     is_full = noun == "server_groups" and len(answer[noun]) == PAGE
     return {"offset": seen} if is_full else {}
@@ -82,9 +91,9 @@ def pages(session: Session, path: str, noun: str, params: Params) -> Iterator[It
     while True:
         answer = session.call("GET", path, params={**params, **marker, "limit": PAGE})
         yield from answer[noun]
-        if not answer.get(f"{noun}_links"):
+        if not (behind := next_marker(answer, noun)):
             return
-        marker = {"marker": answer[noun][-1]["id"]}
+        marker = {"marker": behind}
 
 
 def part_of_path(noun: str, wanted: str) -> str:

@@ -14,7 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from zonesched.cli.group import CommandGroup
-from zonesched.cli.lookup import find_reservation_id, pages
+from zonesched.cli.lookup import find_reservation_id, next_marker, pages
 from zonesched.cli.output import live_console, print_item, print_json, print_list
 from zonesched.cli.server import HERE, delete_one
 from zonesched.cli.server_targets import each, ids_of_boot
@@ -66,8 +66,8 @@ def list_(session: Session, limit: int, marker: str, all_tenants: bool) -> None:
         for found in answer["reservations"]
     ]
     print_list(session, answer, COLUMNS, rows)
-    if answer.get("reservations_links") and not session.as_json:
-        click.echo(f"more: --marker {answer['reservations'][-1]['id']}", err=True)
+    if (behind := next_marker(answer, "reservations")) and not session.as_json:
+        click.echo(f"more: --marker {behind}", err=True)
 
 
 @reservation.command()

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from zonesched.cli.group import CommandGroup
-from zonesched.cli.lookup import find_reservation_id, find_server_id
+from zonesched.cli.lookup import find_reservation_id, find_server_id, next_marker
 from zonesched.cli.output import print_item, print_list
 from zonesched.cli.server_actions import COMMANDS
 from zonesched.cli.server_targets import SERVER_STATUSES, each, ids_of_boot
@@ -75,8 +75,8 @@ def list_(
         params["all_tenants"] = "true"
     answer = session.call("GET", "/servers/detail", params=params)
     print_list(session, answer, COLUMNS, [_row(found) for found in answer["servers"]])
-    if answer.get("servers_links") and not session.as_json:
-        click.echo(f"more: --marker {answer['servers'][-1]['id']}", err=True)
+    if (behind := next_marker(answer, "servers")) and not session.as_json:
+        click.echo(f"more: --marker {behind}", err=True)
 
 
 def _row(found: Mapping[str, Any]) -> dict[str, Any]:

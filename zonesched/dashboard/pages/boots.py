@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from zonesched.dashboard.pages.servers import WITHOUT_PLACE
-from zonesched.dashboard.visit import Page, Visit
+from zonesched.dashboard.visit import Page, Visit, next_marker
 from zonesched.errors import ZoneschedError
 
 PAGE = "50"
@@ -50,9 +50,8 @@ class Point:
 def list_all(visit: Visit) -> Page:
     """List the boots of the reader, newest first; an admin's list has those of all projects."""
     found = visit.read("/reservations", limit=PAGE, marker=visit.query.get("marker", ""), **visit.everybody())
-    boots = found["reservations"]
-    marker = boots[-1]["id"] if "reservations_links" in found else ""
-    return Page("boots.html", {"boots": boots, "marker": marker, "statuses": STATUSES})
+    marker = next_marker(found, "reservations")
+    return Page("boots.html", {"boots": found["reservations"], "marker": marker, "statuses": STATUSES})
 
 
 def show(visit: Visit) -> Page:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zonesched.dashboard.visit import Page, Redirect, Visit
+from zonesched.dashboard.visit import Page, Redirect, Visit, next_marker
 from zonesched.errors import BadRequest
 
 PAGE = "200"
@@ -12,9 +12,8 @@ SIZES = ("vcpus", "ram", "disk")
 def list_all(visit: Visit) -> Page:
     """List the flavors that the reader may use; an admin's list has those that are not public, too."""
     found = visit.read("/flavors/detail", is_public="none", limit=PAGE, marker=visit.query.get("marker", ""))
-    flavors = found["flavors"]
-    marker = flavors[-1]["id"] if "flavors_links" in found else ""
-    return Page("flavors.html", {"flavors": flavors, "marker": marker})
+    values = {"flavors": found["flavors"], "marker": next_marker(found, "flavors")}
+    return Page("flavors.html", values)
 
 
 def change(visit: Visit) -> Redirect:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zonesched.dashboard.pages import heat
-from zonesched.dashboard.visit import Page, Redirect, Result, Visit
+from zonesched.dashboard.visit import Page, Redirect, Result, Visit, next_marker
 from zonesched.errors import BadRequest, NotFound, ZoneschedError
 from zonesched.model.task_state import MOVING
 
@@ -43,7 +43,7 @@ def list_all(visit: Visit) -> Page:
         "hosts.html",
         {
             "hosts": found["hypervisors"],
-            "marker": found["hypervisors"][-1]["id"] if "hypervisors_links" in found else "",
+            "marker": next_marker(found, "hypervisors"),
             "left_out": found["left_out"],
             "sums": heat.sums(visit),
             "classes": classes,

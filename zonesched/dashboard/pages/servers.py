@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from zonesched.dashboard.visit import Page, Redirect, Visit
+from zonesched.dashboard.visit import Page, Redirect, Visit, next_marker
 from zonesched.errors import BadRequest
 from zonesched.model.desired_state import Status
 
@@ -45,12 +45,11 @@ def list_all(visit: Visit) -> Page:
         **visit.everybody(),
         **asked,
     )
-    servers = found["servers"]
     return Page(
         "servers.html",
         {
-            "servers": servers,
-            "marker": servers[-1]["id"] if "servers_links" in found else "",
+            "servers": found["servers"],
+            "marker": next_marker(found, "servers"),
             "asked": asked,
             "shown_statuses": SHOWN_STATUSES,
         },
