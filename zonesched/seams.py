@@ -65,8 +65,8 @@ class Late:
 class Loop(Protocol):
     """A piece of background work that repeats."""
 
-    def wake(self) -> None:
-        """End the current pause: the next step starts at once."""
+    def wake(self) -> bool:
+        """Start the next step at once; return whether that ends a pause, and so nobody did before."""
 
 
 class Bulkhead(NamedTuple):
@@ -159,12 +159,16 @@ class ThreadLoop:
         self._step = step
         self._name = name
         self._wake = threading.Event()
+        self._pauses = False
         self._stopped = False
         self.thread = threading.Thread(target=self._run, name=name, daemon=True)
         self.thread.start()
 
-    def wake(self) -> None:
+    def wake(self) -> bool:
+        # Two that wake it at the same moment may both hear that they have: it steps until nothing is left.
+        ends_pause = self._pauses and not self._wake.is_set()
         self._wake.set()
+        return ends_pause
 
     def stop(self) -> None:
         self._stopped = True
@@ -182,7 +186,10 @@ class ThreadLoop:
             except Exception:
                 log.exception("background step %s failed", self._name)
                 pause_s = self.retry_pause_s
-            self._wake.wait(pause_s)
+            if pause_s > 0.0:
+                self._pauses = True
+                self._wake.wait(pause_s)
+                self._pauses = False
 
 
 class _Pool:

@@ -19,8 +19,9 @@ class InlineLoop:
         self.woken = 0
         self._step = step
 
-    def wake(self) -> None:
+    def wake(self) -> bool:
         self.woken += 1
+        return True
 
     def step(self) -> float:
         self.pause_s = self._step()

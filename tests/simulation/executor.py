@@ -26,10 +26,12 @@ class BatonLoop:
         self.is_stopped = False
         self.task = baton.spawn(process, name, self._run)
 
-    def wake(self) -> None:
+    def wake(self) -> bool:
+        ends_pause = self._is_pausing and not self._is_woken
         self._is_woken = True
         if self._is_pausing:
             self._baton.wake(self.task)
+        return ends_pause
 
     def stop(self) -> None:
         self.is_stopped = True

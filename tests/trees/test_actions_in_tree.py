@@ -603,8 +603,9 @@ class CountedLoop:
     def __init__(self) -> None:
         self.count = 0
 
-    def wake(self) -> None:
+    def wake(self) -> bool:
         self.count += 1
+        return True
 
 
 def test_an_action_on_a_boot_that_is_written_in_parts_begins_its_calls_once(

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.builders.boots import boot, counts, nothing_is_wrong, rows, settle_until_killed
+from tests.builders.boots import a_small_tree, boot, counts, nothing_is_wrong, rows, settle_until_killed
 from tests.builders.crashes import Seams, heal
 from tests.builders.host_tables import hosts_read, table_is_as_stored
+from tests.builders.inline_executor import InlineLoop
 from tests.builders.one_zone import sql
 from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
@@ -380,3 +381,20 @@ def test_boots_that_depend_on_others_share_no_batch(tmp_path: Path) -> None:
     assert all(row[2] == InstanceStatus.BUILD.value for row in places(tree))
     nothing_is_wrong(tree)
     table_is_as_stored(zone)
+
+
+def test_a_worker_of_a_boot_over_child_zones_wakes_another_for_those_that_wait(tmp_path: Path) -> None:
+    # given two boots that share no batch, and a worker that was woken once for both
+    tree = a_small_tree(tmp_path)
+    zone, other = the_zone(tree), InlineLoop("boot-1", lambda: 60.0)
+    for _ in range(2):
+        boot(tree, num_instances=1)
+    zone.wake.boot_loops.append(other)
+    woken: list[int] = []
+    # when it works them off
+    while zone.boots.waiting:
+        background.work_on_boots(zone)
+        woken.append(other.woken)
+    # then it has asked another one to begin the second, and nobody for those after it
+    assert woken[0] == woken[-1] == 1
+    nothing_is_wrong(tree)

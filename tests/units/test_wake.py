@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -9,17 +10,23 @@ import pytest
 
 from tests.builders.clock import FakeClock
 from zonesched.model.placement import BuildState, InstanceChange, InstanceStatus
+from zonesched.seams import ThreadLoop
 from zonesched.services.children.changes import wake_for
 from zonesched.services.state.boot_queue import BootQueue
 from zonesched.services.state.wake import Wake
 
 
 class CountingLoop:
-    def __init__(self) -> None:
-        self.woken = 0
+    """A loop that pauses until it is woken, or that is busy with a step."""
 
-    def wake(self) -> None:
+    def __init__(self, *, pauses: bool = True) -> None:
+        self.woken = 0
+        self._pauses = pauses
+
+    def wake(self) -> bool:
         self.woken += 1
+        ends_pause, self._pauses = self._pauses, False
+        return ends_pause
 
 
 class RecordedNotifications:
@@ -86,6 +93,58 @@ def test_a_childs_changes_wake_those_who_go_on_with_them(
     wake_for(wake, [unchanged, InstanceChange("u1", 1, status, state)])
     # then
     assert (boots.woken, child_calls.woken) == woken
+
+
+@pytest.mark.parametrize(
+    ("pauses", "new_boots", "woken"),
+    [
+        ((True, True, True), 1, (1, 0, 0)),
+        ((False, True, True), 1, (1, 1, 0)),
+        # Busy ones look once more after their steps.
+        ((False, False, False), 1, (1, 1, 1)),
+        ((True, True, True), 2, (2, 1, 0)),
+    ],
+)
+def test_a_new_boot_wakes_one_worker_that_rests(
+    pauses: tuple[bool, ...], new_boots: int, woken: tuple[int, ...]
+) -> None:
+    # given
+    notifications: Any = RecordedNotifications()
+    wake = Wake(BootQueue(), notifications)
+    loops = [CountingLoop(pauses=one) for one in pauses]
+    wake.boot_loops += loops
+    # when
+    for _ in range(new_boots):
+        boot: Any = object()
+        wake.new_boot(boot)
+    # then
+    assert tuple(loop.woken for loop in loops) == woken
+
+
+@pytest.mark.parametrize(("in_step", "heard"), [(0, [True, False]), (1, [False, False, False])])
+def test_a_loop_says_once_that_its_pause_was_ended(
+    in_step: int, heard: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given a loop that is woken so often while it steps, and twice while it pauses
+    found: list[bool] = []
+
+    class Pausing(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            found.extend([loop.wake(), loop.wake()])
+            loop.stop()
+            return True
+
+    def step() -> float:
+        found.extend(loop.wake() for _ in range(in_step))
+        return 60.0
+
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: None)
+    loop = ThreadLoop("paused", step)
+    monkeypatch.setattr(loop, "_wake", Pausing())
+    # when
+    loop.thread.run()
+    # then
+    assert found == heard
 
 
 def test_a_wake_up_during_a_poll_makes_the_next_poll_due_at_once() -> None:

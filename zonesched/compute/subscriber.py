@@ -22,7 +22,9 @@ NO_BROKER_PAUSE_S = 60.0
 class Subscriber:
     """Wakes an agent upon notifications; `open_broker` takes the zone's name, `wake` ends its pause."""
 
-    def __init__(self, agent: Agent, open_broker: Callable[[str], Broker], wake: Callable[[], None]) -> None:
+    def __init__(
+        self, agent: Agent, open_broker: Callable[[str], Broker], wake: Callable[[], object]
+    ) -> None:
         self._agent = agent
         self._open_broker = open_broker
         self._wake = wake

@@ -137,6 +137,9 @@ def _begun_safely(zone: Zone, boots: Sequence[NewBoot]) -> Begun:
 
 
 def _work(zone: Zone, lease: Lease, work: Callable[[], None]) -> None:
+    if zone.boots.waiting:
+        # This worker may wait for children; only it may have been woken for the others.
+        zone.wake.boot_worker()
     try:
         with tracing.within(Trace(lease.traced_by, lease.reservation_id)):
             _work_safely(zone, lease, work)

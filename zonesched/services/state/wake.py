@@ -42,7 +42,14 @@ class Wake:
     def new_boot(self, boot: NewBoot) -> None:
         """Hand a newly accepted boot to the workers of this process."""
         if self._boots.put(boot):
-            _wake(self.boot_loops)
+            self.boot_worker()
+
+    def boot_worker(self) -> None:
+        """Wake one boot worker of this process that rests; busy ones before it look for boots once more."""
+        # All would look for the same boot, and each look takes the processor from the request threads.
+        for loop in self.boot_loops:
+            if loop.wake():
+                return
 
     def agents(self, places: Iterable[Placement]) -> None:
         """Notify the agents of the places that are on local hosts to fetch their work."""
