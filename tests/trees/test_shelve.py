@@ -198,6 +198,32 @@ def test_without_room_a_server_stays_offloaded_and_the_action_says_why(scene: Sc
     assert scene.audit() == []
 
 
+@pytest.mark.parametrize("hint", ["force_hosts", "requested_host"])
+@pytest.mark.parametrize("is_evacuated", [False, True])
+def test_a_host_that_was_named_for_the_boot_does_not_hold_for_another_place(
+    scene: Scene, hint: str, is_evacuated: bool
+) -> None:
+    scene.tree.register("leaf", [a_host("h1", vcpus=4), a_host("h2")])
+    admin = scene.node.client()
+    server = {"name": "vm", "flavorRef": "small", "imageRef": ""}
+    made = admin.post("/servers", {"server": server, "os:scheduler_hints": {hint: "h1"}})
+    uuid = made.json["server"]["id"]
+    scene.settle()
+
+    (first,) = admin.get("/os-services?host=h1").json["services"]
+    if is_evacuated:
+        admin.call("PUT", f"/os-services/{first['id']}", {"forced_down": True})
+        assert admin.post(f"/servers/{uuid}/action", {"evacuate": {"fenced": True}}).status == 202
+    else:
+        admin.call("PUT", f"/os-services/{first['id']}", {"status": "disabled"})
+        admin.post(f"/servers/{uuid}/action", SHELVE)
+        scene.settle()
+        admin.post(f"/servers/{uuid}/action", UNSHELVE)
+    scene.settle()
+
+    assert admin.get(f"/servers/{uuid}").json["server"]["OS-EXT-SRV-ATTR:host"] == "h2"
+
+
 def test_a_server_that_finds_no_place_ends_no_other_of_its_boot(scene: Scene) -> None:
     first, second = scene.boot(2)
     scene.act(first, SHELVE)

@@ -57,3 +57,8 @@ def keeps_to_own_hosts(hints: Mapping[str, Any]) -> bool:
 def for_others(hints: Mapping[str, Any]) -> dict[str, Any]:
     """Return the hints that may leave the zone."""
     return {hint: value for hint, value in hints.items() if hint not in OWN_HINTS}
+
+
+def for_next_place(hints: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the hints that hold beyond the boot: hosts that an admin named for it do not."""
+    return {hint: value for hint, value in hints.items() if hint not in (*FORCE_HINTS, REQUESTED_HINT)}

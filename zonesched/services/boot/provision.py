@@ -15,6 +15,7 @@ from zonesched.errors import ZoneschedError
 from zonesched.model.build_plan import ChildBlob, Entry
 from zonesched.model.instance_flavor import InstanceFlavor, flavor_of
 from zonesched.model.instance_image import AS_BOOTED
+from zonesched.model.own_zone import for_next_place
 from zonesched.model.place import LocalPlace
 from zonesched.model.placement import (
     COUNTED_STATUSES,
@@ -262,8 +263,10 @@ class _Boot:
         zone, reservation = self._zone, self._reservation
         if not self._may_select:
             return False
+        asked = self._request_for(self._at.flavor)
         spec = replace(
-            self._request_for(self._at.flavor),
+            asked,
+            hints=asked.hints if self._at.needs_batch else for_next_place(asked.hints),
             num_instances=len(self._at.needing),
             time_budget_s=zone.conf.select_timeout,
         )

@@ -14,7 +14,7 @@ from zonesched.model.decision_trace import DecisionTrace, LocalTrace
 from zonesched.model.instance_flavor import flavor_of
 from zonesched.model.instance_image import image_of
 from zonesched.model.move_steps import MoveKind
-from zonesched.model.own_zone import FORCE_HINTS, REQUESTED_HINT
+from zonesched.model.own_zone import for_next_place
 from zonesched.model.request_context import MoveFrom
 from zonesched.model.request_spec import Policy, RequestSpec, Unweighed
 from zonesched.scheduler.offer import OfferRequest
@@ -44,8 +44,6 @@ def spec_of(zone: Zone, instance: Instance, kind: MoveKind) -> RequestSpec:
     key = instance.caller_id, instance.reservation_id
     spec = zone.store.read(lambda tx: reservations.read_one(tx, *key)).spec
     state = zone.store.read(lambda tx: instance_states.read(tx, [instance.uuid]))[instance.uuid].state
-    named = {*FORCE_HINTS, REQUESTED_HINT}
-    hints = {hint: value for hint, value in spec.hints.items() if hint not in named}
     return replace(
         spec,
         num_instances=1,
@@ -55,7 +53,7 @@ def spec_of(zone: Zone, instance: Instance, kind: MoveKind) -> RequestSpec:
             state.desired.flavor if kind is MoveKind.RESIZE else state.present_flavor, spec.flavor
         ),
         image=image_of(state.desired.image, spec.image),
-        hints=hints,
+        hints=for_next_place(spec.hints),
         weighing=Unweighed(),
     )
 
