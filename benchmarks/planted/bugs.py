@@ -134,7 +134,7 @@ NOTHING_LOST_NOTHING_TWICE = (
         name="child's hold ends first",
         breaks="a zone confirms what its child has let go of",
         path="zonesched/services/placing/child_calls.py",
-        right="sent_at + max(0.0, answer.hold_s - zone.conf.hold_margin)",
+        right="sent_at + max(0.0, answer.hold_s - margin_s)",
         wrong="sent_at + answer.hold_s",
         tests=("tests/trees/test_parent_builds.py",),
     ),

@@ -215,8 +215,11 @@ def _read_usable(
     tries: list[Try] = []
     taken: dict[str, str] = {}
     last = moves.last_numbers(tx, list(rows))
+    retry_window_s = zone.conf.retry_window
     for b, uuid in zip(builds, uuids, strict=True):
-        usable = tuple(e for e in opened[Attempt(b.uuid, b.attempt)] if e.key not in used)
+        usable = opened[Attempt(b.uuid, b.attempt)]
+        if used:
+            usable = tuple([e for e in usable if e.key not in used])
         row = rows.get(uuid)
         # An instance that has a placement takes no new build.
         if Attempt(uuid, b.attempt) in known or not usable:
@@ -225,10 +228,12 @@ def _read_usable(
             row = None
             uuid = taken[b.uuid] = zone.clock.new_uuid()
         if not _has_place(tx, row):
-            retained_until = max(e.expires_at for e in usable) + zone.conf.retry_window
+            retained_until = max([e.expires_at for e in usable]) + retry_window_s
             build = InboundBuild(uuid, me, b.attempt, call.reservation_id, 0, (), retained_until)
             tries.append(Try(build, 0 if row is None else last.get(uuid, 0), usable))
-    is_known = any(Attempt(uuid, b.attempt) in known for b, uuid in zip(builds, uuids, strict=True))
+    is_known = bool(known) and any(
+        Attempt(uuid, b.attempt) in known for b, uuid in zip(builds, uuids, strict=True)
+    )
     return _Usable(tries, here, taken, rows, is_known)
 
 

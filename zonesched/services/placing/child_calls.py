@@ -103,18 +103,20 @@ def send_builds(
     this zone's own, and too soon to be confirmed, counts as unanswered: else it would end the others with it.
     """
     sent_at, ends_at = zone.clock.now(), zone.clock.monotonic() + spec.time_budget_s
-    asked_s = hold_s + zone.conf.hold_margin
+    # Read here and not for each answer, which takes as long as the rest of its work.
+    margin_s, retry_pause_s = zone.conf.hold_margin, zone.conf.retry_pause
+    asked_s = hold_s + margin_s
     busy: list[str] = []
 
     # A boot of this zone confirms with so much left; when a parent does, only the parent knows.
-    confirmed_with_s = 0.0 if lease is None else zone.conf.hold_margin
+    confirmed_with_s = 0.0 if lease is None else margin_s
 
     def expiry(placement: Placement, answer: BuildAnswer, now: float) -> float:
         # Never later than decided here, so that holds here and in children end at the same time.
-        child_until = sent_at + max(0.0, answer.hold_s - zone.conf.hold_margin)
+        child_until = sent_at + max(0.0, answer.hold_s - margin_s)
         until = min(placement.hold_expires_at, child_until)
         left_s = placement.hold_expires_at - now - confirmed_with_s
-        is_too_short = until < now + confirmed_with_s + min(zone.conf.retry_pause, left_s / 2)
+        is_too_short = until < now + confirmed_with_s + min(retry_pause_s, left_s / 2)
         return NO_HOLD if left_s > 0 and is_too_short else float(until)
 
     def call(batch: _Batch, client: ChildClient) -> Sequence[BuildAnswer]:

@@ -59,18 +59,21 @@ def choose(tries: Sequence[Try], used_before: Collection[str] = ()) -> Chosen:
     builds: list[InboundBuild] = []
     refused: list[InboundBuild] = []
     for one in tries:
-        entry = next((e for e in one.entries if e.key not in used), None)
-        if entry is None:
+        # No generator for each of a thousand builds, whose first entry is mostly unused.
+        tried = 0
+        while tried < len(one.entries) and one.entries[tried].key in used:
+            tried += 1
+        if tried == len(one.entries):
             refused.append(replace(one.build, rest=()))
             continue
+        entry = one.entries[tried]
         used.add(entry.key)
         number = one.last_number + 1
         places.append(
             NewPlace(one.build.uuid, number, entry.place, one.build.retained_until, entry_key=entry.key)
         )
         # Later entries are used if the place is lost or the build fails.
-        later = one.entries[one.entries.index(entry) + 1 :]
-        builds.append(one.build.placed(number, later))
+        builds.append(one.build.placed(number, one.entries[tried + 1 :]))
     return Chosen(places, builds, refused)
 
 
