@@ -36,12 +36,20 @@ class Furnished:
     idle_agent_id: str
 
 
-def furnish(zone: Zone, *, parent: Caller, server: str) -> Furnished:
-    """Add the rows. `server`: an instance that gets user_data in the clear."""
+def add_flavors(zone: Zone) -> None:
+    """Add the flavors, to one of which the scene resizes an instance."""
     for flavor, is_public in ((FLAVOR, True), (PRIVATE, False), (LARGE, True)):
-        size = 2 if flavor == LARGE else 1
-        spec = Flavor(flavor, flavor, size, 512, 0, {"kept": "yes"})
+        # Its extra spec is one that no host has; the large one has room on hosts.
+        spec = (
+            Flavor(flavor, flavor, 2, 512, 0)
+            if flavor == LARGE
+            else Flavor(flavor, flavor, 1, 512, 0, {"kept": "yes"})
+        )
         flavors.create(zone.store, CatalogFlavor(spec, is_public=is_public))
+
+
+def furnish(zone: Zone, *, parent: Caller, server: str) -> Furnished:
+    """Add the other rows. `server`: an instance that gets user_data in the clear."""
     for image in (IMAGE, OTHER_IMAGE):
         images.create(zone.store, CatalogImage(Image(image, image, {"os": "linux"})))
     for name in ("filled", "empty"):

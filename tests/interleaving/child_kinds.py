@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+from tests.interleaving.answering_child import AnsweringChild
 from tests.interleaving.operator_kinds import Act
 from tests.interleaving.scene import ADMIN, BELOW, BOOT, CHILD, HELD, PARENT, Scene
 from zonesched.model.desired_call import DesiredAnswer, Taken
@@ -12,6 +13,7 @@ from zonesched.model.desired_state import Action
 from zonesched.model.named_boot import NamedBoot
 from zonesched.model.observed_state import Observed, Power
 from zonesched.model.placement import Attempt, BuildState, InstanceChange, InstanceStatus
+from zonesched.services.boot import provision
 from zonesched.services.children import desired_calls, returned
 from zonesched.services.children.changes import apply_changes
 from zonesched.services.owners import actions
@@ -86,7 +88,32 @@ def _child_read(scene: Scene, zone: Zone, number: int) -> None:
     zone.store.write(fn)
 
 
+def _held_by_child(name: str, states: Mapping[str, BuildState], hold_s: float = 60.0) -> Act:
+    def act(scene: Scene, zone: Zone, number: int) -> object:
+        scene.answering(number, AnsweringChild(states, hold_s))
+        return scene.calls[name][0].hold(zone)
+
+    return act
+
+
+def _boots_in_child(states: Mapping[str, BuildState]) -> Act:
+    """A boot goes on whose best offer is the child's."""
+
+    def act(scene: Scene, zone: Zone, number: int) -> object:
+        scene.answering(number, AnsweringChild(states))
+        zone.children.poll()
+        return provision.begin(zone, scene.new_boots[0])
+
+    return act
+
+
+_S = BuildState
 ACTS: Mapping[str, tuple[Act, tuple[str, ...]]] = {
+    "hold_tries_next": (_held_by_child("below_twice", {"servers": _S.FAILED}), ()),
+    "hold_shortened": (_held_by_child("both", {"servers": _S.HELD}, hold_s=20.0), ()),
+    "boot_in_child": (_boots_in_child({"servers": _S.HELD, "confirm": _S.CONFIRMED}), ()),
+    "boot_unanswered": (_boots_in_child({}), ()),
+    "boot_refused": (_boots_in_child({"servers": _S.FAILED}), ()),
     "child_back": (_child_back, TOLD),
     "child_forgot": (_child_forgot, TOLD),
     "child_stored": (_child_answers(Taken.STORED), TOLD),

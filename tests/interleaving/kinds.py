@@ -28,11 +28,13 @@ from tests.interleaving.scene import (
     OWNER,
     PARENT,
     PLACING,
+    RESIZED,
     SERVER,
     Scene,
     uuid_of,
 )
 from zonesched.model.agent_instances import AgentReport, AgentState
+from zonesched.model.caller import Caller, Role
 from zonesched.model.capacity import InventorySetting
 from zonesched.model.desired_state import Action
 from zonesched.model.instance_action import (
@@ -249,6 +251,11 @@ def _ends_moves(scene: Scene, zone: Zone, number: int) -> object:
     return mover.work(scene.later(zone, zone.conf.instance_build_timeout + 1))
 
 
+def _confirms_overdue(scene: Scene, zone: Zone, number: int) -> object:
+    actions.confirm_resize(zone, Caller(zone.uuid, "", Role.ADMIN, ""), RESIZED, 1)
+    return None
+
+
 SPOILT = ("UPDATE inventories SET used = used + 1 WHERE total IN (40, 4) AND resource_class = 'VCPU'",)
 
 KINDS: Mapping[str, Kind] = {
@@ -295,6 +302,10 @@ KINDS: Mapping[str, Kind] = {
         Kind("lock", _acts(LockServer("kept"), SERVER)),
         Kind("rebuild", _acts(RebuildServer(catalog.OTHER_IMAGE), SERVER)),
         Kind("resize", _acts(ResizeServer(catalog.LARGE), SERVER)),
+        Kind("resize_confirmed", _acts(Action.CONFIRM_RESIZE, RESIZED)),
+        Kind("resize_reverted", _acts(Action.REVERT_RESIZE, RESIZED)),
+        Kind("resize_confirmed_by_time", _confirms_overdue),
+        Kind("delete_resized", _owner_deletes(RESIZED)),
         Kind("hold_on_empty", _hold("empty")),
         Kind("hold_next", _hold("next")),
         Kind("tombstone", _cancel_unknown),

@@ -1,11 +1,13 @@
 """One zone in the midst of everything, and the processes that write to it.
 
 h1   4 slots   HELD held (parent), built below: FRESH of a user, FAILING of the parent     1 left
-h2   plenty    members of groups, instances that move or are acted on
+h2   plenty    members of groups, instances that move or are acted on, RESIZED with both of its places
 h3   4 slots   LEFT, which only waits for its agent
 h4   4 slots   the new places of the moves ARRIVING and LEAVING                            2 left
 h5   empty, of another agent, and disabled
 c1   a child   BELOW is built there, ASKED is being confirmed, OFFERED is held
+
+Nobody reaches the child, unless a kind lets it answer.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ from tests.builders.one_zone import (
     put_place,
     put_reservation,
 )
-from tests.interleaving import catalog, played_store
+from tests.builders.wsgi_transport import Dead, WsgiAdapter
+from tests.interleaving import answering_child, catalog, played_store
+from tests.interleaving.answering_child import AnsweringChild
 from tests.interleaving.catalog import Furnished
 from tests.interleaving.kept_rows import KeptRows
 from tests.interleaving.played_store import PlayedStore
@@ -40,8 +44,8 @@ from zonesched.model.build_plan import ChildBlob, EntryPlace
 from zonesched.model.caller import Caller, Role
 from zonesched.model.desired_call import DesiredOf
 from zonesched.model.desired_state import Desired
-from zonesched.model.instance_action import MigrateServer
-from zonesched.model.observed_state import Power
+from zonesched.model.instance_action import MigrateServer, ResizeServer
+from zonesched.model.observed_state import Observed, Power
 from zonesched.model.place import LocalPlace
 from zonesched.model.placement import Attempt, Build, InstanceStatus, PlacementState
 from zonesched.model.request_spec import GroupPolicy, NoGroup, RequestSpec, ServerGroup
@@ -65,6 +69,7 @@ from zonesched.store.children import ChildRow
 from zonesched.store.placements import AskedChild, ClaimedHost
 from zonesched.store.reservations import ReservationState
 from zonesched.store.store import Transaction
+from zonesched.zones.transport import HttpTransport
 from zonesched.zones.zone_manager import ZoneManager
 
 PARENT = Caller("00000000-0000-4000-8000-000000000001", "parent", Role.PARENT, "")
@@ -89,7 +94,7 @@ def boot_of(uuid: str) -> str:
 HELD, NEW, ELSEWHERE, INTO_CHILD = map(uuid_of, range(1, 5))
 FRESH, FAILING, LEFT, SERVER = map(uuid_of, range(5, 9))
 BELOW, ASKED, OFFERED, DOOMED = map(uuid_of, range(10, 14))
-PLACING, LEAVING, ARRIVING = map(uuid_of, range(14, 17))
+PLACING, LEAVING, ARRIVING, RESIZED = map(uuid_of, range(14, 18))
 MEMBER, OTHERS = uuid_of(20), (uuid_of(21), uuid_of(22), uuid_of(23))
 BOOT, MEMBERS = uuid_of(100), uuid_of(101)
 NEW_BOOTS = (uuid_of(110), uuid_of(111))
@@ -123,6 +128,7 @@ class Scene:
     """The zone, in as many processes as there are players, and what its callers send."""
 
     zones: Sequence[Zone]
+    edges: Sequence[WsgiAdapter]
     watch: psycopg.Connection[Any]
     host_ids: Mapping[str, str]
     calls: Mapping[str, Sequence[Sent]]
@@ -133,15 +139,17 @@ class Scene:
     @classmethod
     def open(cls, folder: Path, url: str, watch: psycopg.Connection[Any], players: int = 3) -> Scene:
         """Set the scene on an empty database of the present schema; `watch`: a connection to it."""
-        first = _open_zone(folder, url, 0)
+        edges = [WsgiAdapter() for _ in range(players)]
+        first = _open_zone(folder, url, 0, edges[0])
         host_ids = _add_hosts(first)
         first.store.write(partial(_add_child, first))
+        catalog.add_flavors(first)
         new_boots = [_accept(first, uuid_of(200 + n), boot_id) for n, boot_id in enumerate(NEW_BOOTS)]
         calls = _calls(first, host_ids)
         _fill(first, host_ids, calls)
         furnished = catalog.furnish(first, parent=PARENT, server=SERVER)
-        zones = [first, *(_open_zone(folder, url, number) for number in range(1, players))]
-        return cls(zones, watch, host_ids, calls, new_boots, KeptRows(watch), furnished)
+        zones = [first, *(_open_zone(folder, url, number, edges[number]) for number in range(1, players))]
+        return cls(zones, edges, watch, host_ids, calls, new_boots, KeptRows(watch), furnished)
 
     def begin(self, damage: Sequence[str] = ()) -> None:
         """Put everything back to the first moment, with rows damaged by these statements."""
@@ -154,6 +162,7 @@ class Scene:
         for number, zone in enumerate(self.zones):
             assert isinstance(zone.clock, SceneClock)
             zone.clock.start(number)
+            self.edges[number].fault(answering_child.URL, Dead())
             zone.quotas = Quotas(zone.conf, zone.uuid, zone.store, zone.clock)
             zone.hosts = HostCache(zone.store, zone.clock, zone.conf.service_down_time, max_age_s=0.0)
             zone.restored = Restored(zone.store)
@@ -169,6 +178,11 @@ class Scene:
             while zone.boots.take() is not None:
                 pass
 
+    def answering(self, number: int, child: AnsweringChild) -> None:
+        """Let the child answer what one process asks."""
+        self.edges[number].heal(answering_child.URL)
+        self.edges[number].mount(answering_child.URL, child)
+
     def later(self, zone: Zone, seconds: float) -> Zone:
         """Let one process be late, or its clock ahead."""
         assert isinstance(zone.clock, SceneClock)
@@ -182,7 +196,7 @@ class Scene:
             zone.store.close()
 
 
-def _open_zone(folder: Path, url: str, number: int) -> Zone:
+def _open_zone(folder: Path, url: str, number: int, edge: WsgiAdapter) -> Zone:
     conf = options.load(
         overrides={
             "state_path": str(folder),
@@ -194,10 +208,12 @@ def _open_zone(folder: Path, url: str, number: int) -> Zone:
             "enable_zone_routing": True,
         }
     )
+    clock = SceneClock(seed=number)
     return Zone.open(
         conf,
-        clock=SceneClock(seed=number),
+        clock=clock,
         executor=InlineExecutor(),
+        transport=HttpTransport.from_conf(conf, clock, adapter=edge),
         store=PlayedStore.of_player(url),
         password_cost=CHEAP_PASSWORDS,
     )
@@ -217,7 +233,7 @@ def _add_hosts(zone: Zone) -> Mapping[str, str]:
 
 def _add_child(zone: Zone, tx: Transaction) -> None:
     password = zone.secret_box.encrypt("children", CHILD, "password", "secret")
-    children.insert(tx, ChildRow(CHILD, "c1", "http://127.0.0.1:9/v2.1", "parent", password, 0.0, 1.0))
+    children.insert(tx, ChildRow(CHILD, "c1", f"{answering_child.URL}/v2.1", "parent", password, 0.0, 1.0))
     quota_overrides.write(tx, BOUNDED.user_id, {"parent_instances": 1, "parent_tombstones": 1})
 
 
@@ -247,12 +263,14 @@ def _calls(zone: Zone, host_ids: Mapping[str, str]) -> Mapping[str, Sequence[Sen
         ServerGroup(APART, GroupPolicy.ANTI_AFFINITY, 1),
     )
     joined = ServerGroup(JOINED, GroupPolicy.AFFINITY)
-    in_child = ChildBlob(CHILD, "AAAA" * 16)
+    in_child, again_in_child = (ChildBlob(CHILD, blob) for blob in answering_child.BLOBS)
     whole = {HELD: [h1], NEW: [h1], ELSEWHERE: [h3]}
     return {
         "first": [_call(zone, PARENT, BOOT, {HELD: [h1, h2], FAILING: [h1, h2]})],
         "hold": [_call(zone, PARENT, BOOT, whole)],
         "below": [_call(zone, PARENT, BOOT, {INTO_CHILD: [in_child, h1]})],
+        "below_twice": [_call(zone, PARENT, BOOT, {INTO_CHILD: [in_child, again_in_child, h1]})],
+        "both": [_call(zone, PARENT, BOOT, {INTO_CHILD: [in_child], ELSEWHERE: [h3, h2]})],
         "bounded": [_call(zone, BOUNDED, uuid_of(130 + n), {uuid_of(30 + n): [h1]}) for n in range(3)],
         "together": [
             _call(zone, PARENT, uuid_of(140 + n), {uuid_of(40 + n): [host]}, affine)
@@ -306,7 +324,7 @@ def _fill(zone: Zone, host_ids: Mapping[str, str], calls: Mapping[str, Sequence[
     confirm(zone, PARENT, MEMBERS, [Attempt(MEMBER, 1)])
     desired.take(zone, PARENT, [DesiredOf(MEMBER, 1, Desired(1, Power.STOPPED))])
     _put(zone, LEFT, host_ids["h3"], InstanceStatus.ERROR, PlacementState.RELEASING)
-    for uuid in (SERVER, PLACING, LEAVING, ARRIVING):
+    for uuid in (SERVER, PLACING, LEAVING, ARRIVING, RESIZED):
         _put(zone, uuid, host_ids["h2"])
     hosts.desired(zone.store, zone.heartbeats, AGENT, "agent")
     states = {
@@ -319,6 +337,10 @@ def _fill(zone: Zone, host_ids: Mapping[str, str], calls: Mapping[str, Sequence[
         boot_id = _boot_of(zone, uuid)
         put_instance(zone, uuid, status=InstanceStatus.BUILD, reservation_id=boot_id)
         put_place(zone, uuid, AskedChild(CHILD, ("blob",)), reservation_id=boot_id, state=state)
+    actions.act(zone, ADMIN, RESIZED, ResizeServer(catalog.LARGE))
+    mover.work(zone)
+    hosts.report(zone, AGENT, "agent", [AgentReport(RESIZED, 1, AgentState.LEFT, left_for=2)])
+    hosts.report(zone, AGENT, "agent", [AgentReport(RESIZED, 2, AgentState.ACTIVE, observed=Observed(1))])
     for uuid in (ARRIVING, LEAVING, PLACING):
         actions.act(zone, ADMIN, uuid, MigrateServer("h4"))
         if uuid != PLACING:
