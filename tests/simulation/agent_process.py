@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from tests.simulation.baton import Process, ProcessDied
@@ -14,12 +15,24 @@ from tests.simulation.stage import Stage
 from zonesched.compute.agent import Agent, Rhythm
 from zonesched.compute.client import AgentClient
 from zonesched.compute.connection import ZoneConnection
-from zonesched.compute.desired_state import Desired
-from zonesched.compute.driver import DriverSettings
-from zonesched.compute.fake import FakeDriver
+from zonesched.compute.desired_state import Desired, Power
+from zonesched.compute.driver import DRIVER_FAILED, DriverSettings
+from zonesched.compute.fake import FakeDriver, _chance
 from zonesched.compute.inventory import InventoryHost
-from zonesched.compute.machine import Built, DriverEvent, Fenced, Key, Left, Phase, ReportState, Wanted
+from zonesched.compute.machine import (
+    Built,
+    Changed,
+    DriverEvent,
+    Failed,
+    Fenced,
+    Key,
+    Left,
+    Phase,
+    ReportState,
+    Wanted,
+)
 
+LOST = "domain_lost"
 HEARTBEAT_S, POLL_S, FIRST_RETRY_S, LONGEST_RETRY_S = 4.0, 3.0, 0.5, 5.0
 
 
@@ -71,13 +84,36 @@ class CountingDriver(FakeDriver):
     def poll(self) -> Sequence[DriverEvent]:
         if not self._lease.is_held(self._clock.monotonic()):
             self._memory.stopped.update(self._built)
-        happened = super().poll()
+        happened = [self._as_it_goes(event) for event in super().poll()]
         for event in happened:
-            if isinstance(event, Left):
+            if isinstance(event, Left) and not event.reason:
                 self._memory.stopped.add(event.key)
             elif isinstance(event, Built):
                 self._memory.starts(event.key)
         return happened
+
+    def _as_it_goes(self, event: DriverEvent) -> DriverEvent:
+        """Let some stops for a move fail: nothing is stopped."""
+        if not isinstance(event, Left) or event.key in self._memory.stopped:
+            return event
+        fails = _chance(self._settings.seed, event.key, "leave") < self._settings.action_failure_rate
+        return replace(event, reason=DRIVER_FAILED) if fails else event
+
+    def running(self) -> Sequence[Key]:
+        """Return the instances that run as they should, and do nothing else just now."""
+        busy = self._memory.stopped | self._applying.keys() | self._leaving.keys() | self._fenced
+        found = (key for key, observed in self._built.items() if observed.power is Power.RUNNING)
+        return [key for key in found if key not in busy]
+
+    def end_by_itself(self, key: Key) -> None:
+        """A server shuts itself down; its host keeps it."""
+        self._built[key] = replace(self._built[key], power=Power.STOPPED, reason="ended_by_itself")
+        self._happened.append(Changed(key, self._built[key]))
+
+    def lose(self, key: Key) -> None:
+        """A server and all that its host had of it are gone, past its agent."""
+        del self._built[key]
+        self._happened.append(Failed(key, LOST))
 
     def spawn(self, wanted: Wanted) -> None:
         self._memory.stopped.discard(wanted.key)
@@ -119,12 +155,14 @@ class AgentProcess(Process):
         hosts: Sequence[InventoryHost],
         driver: CountingDriver,
         fence_after_s: float,
+        service: str,
+        agent_id: str,
     ) -> None:
         super().__init__(name)
         self._stage = stage
         connection = ZoneConnection(url, "compute", secret, timeout_s=5.0)
         connection._session.mount("http://", Wire(stage.network, name, self._touch))
-        client = AgentClient(connection, name)
+        client = AgentClient(connection, service, agent_id)
         rhythm = Rhythm(HEARTBEAT_S, POLL_S, FIRST_RETRY_S, LONGEST_RETRY_S, fence_after_s)
         self.agent = Agent(client, driver, clock, hosts, rhythm)
 

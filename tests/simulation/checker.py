@@ -18,7 +18,14 @@ from tests.simulation.zone_rows import Key, ZoneRows, read
 
 TAKING = ("held", "confirmed", "parked")
 OVER = ("confirmed", "gone", "failed", "released")
-LATE_FAILURES = ("build_failed", "build_timeout", "lost_by_host", "zone_lost", "deleted_in_child")
+LATE_FAILURES = (
+    "build_failed",
+    "build_timeout",
+    "lost_by_host",
+    "domain_lost",
+    "zone_lost",
+    "deleted_in_child",
+)
 """Reasons that an instance may have for its ERROR after it was confirmed."""
 
 FOUND_LOST = ("lost_in_restore", "lost_in_child", "place_lost")

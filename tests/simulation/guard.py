@@ -38,6 +38,7 @@ class Guard:
         self._groups = Groups()
         self._confirms = Confirms(self._rows, suspects)
         self._holds = Holds(stage)
+        self._ends = Ends()
         self._forgetful: set[str] = set()
 
     def look(self, zone: str, writer: Writer, tables: Container[str]) -> None:
@@ -49,6 +50,8 @@ class Guard:
         self._leases.note_time(zone, self._clocks[zone].now())
         if "placements" in tables or "inventories" in tables or "instances" in tables:
             self.wrong += self._rooms.look(zone, rows)
+        if "instances" in tables:
+            self.wrong += self._ends.look(zone, rows)
         if "reservations" in tables:
             self.wrong += self._leases.look(zone, rows, writer)
         if "placements" in tables or "instances" in tables or "server_groups" in tables:
@@ -63,6 +66,7 @@ class Guard:
         self._rooms.forget(zone, self._rows[zone])
         self._leases.forget(zone)
         self._holds.forget(zone, self._rows[zone])
+        self._ends.forget(zone)
         self._forgetful.add(zone)
 
     def look_again(self, zone: str, writer: Writer) -> None:
@@ -120,6 +124,25 @@ class Rooms:
     def active(self) -> int:
         """Instances that are confirmed on hosts now."""
         return sum(map(len, self._confirmed.values()))
+
+
+class Ends:
+    """What has ended has done so at one moment, whatever is done to it later."""
+
+    def __init__(self) -> None:
+        self._ended_at: dict[str, dict[str, float]] = {}
+
+    def look(self, zone: str, rows: sqlite3.Connection) -> Iterator[str]:
+        known = self._ended_at.get(zone, {})
+        found = rows.execute("SELECT uuid, ended_at FROM instances WHERE status IN ('ERROR', 'DELETED')")
+        self._ended_at[zone] = ended = dict(found.fetchall())
+        for uuid, moment in ended.items():
+            if not moment or known.get(uuid, moment) != moment:
+                yield f"ended {zone}: {uuid} has ended at {moment}, before at {known.get(uuid)}"
+
+    def forget(self, zone: str) -> None:
+        """Begin again with the rows of a copy."""
+        self._ended_at.pop(zone, None)
 
 
 def _claims(rows: sqlite3.Connection) -> tuple[Counter[tuple[str, str]], Counter[str]]:

@@ -53,7 +53,7 @@ READ_BY_GUARDS = {
     "placements": "uuid, number, kind, host_id, child_id, state, reason, resources",
     "inventories": "host_id, resource_class, total, reserved, allocation_ratio, used",
     "reservations": "id, lease_number, lease_expires_at",
-    "instances": "uuid, caller_id, group_id, attempt, status",
+    "instances": "uuid, caller_id, group_id, attempt, status, ended_at",
     "inbound_builds": "uuid, caller_id, attempt, number",
     "server_groups": "id, policy, max_server_per_host",
 }

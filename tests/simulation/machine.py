@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tests.simulation.agent_process import AgentProcess, CountingDriver
@@ -51,6 +52,8 @@ class Machine:
         self.applied: Counter[tuple[Key, int]] = Counter()
         self.stopped: set[Key] = set()
         self.fence_after_s = fence_after_s
+        self._service = name
+        self._state_folders = 1
         self._stage = stage
         self._clock = clock
         self._door = door
@@ -73,8 +76,43 @@ class Machine:
             hosts=self.hosts,
             driver=self._driver,
             fence_after_s=self.fence_after_s,
+            service=self._service,
+            agent_id=str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{self.name}/{self._state_folders}")),
         )
         return self.agent
+
+    def like_this(self) -> Machine:
+        """Return another machine, which was given the name and hosts of this one, and has nothing of it."""
+        made = Machine(
+            f"{self.name}-double",
+            stage=self._stage,
+            clock=self._clock,
+            door=self._door,
+            hosts=self.hosts,
+            settings=self._settings,
+            fence_after_s=self.fence_after_s,
+            running=self._running,
+        )
+        made._service = self._service
+        return made
+
+    def lose_state_folder(self) -> None:
+        """Let the next agent have another id."""
+        self._state_folders += 1
+
+    def servers(self) -> Sequence[Key]:
+        """Return the instances that run as they should, and do nothing else just now."""
+        return () if self._driver is None else self._driver.running()
+
+    def end_by_itself(self, key: Key) -> None:
+        """One of `servers` shuts itself down."""
+        assert self._driver is not None
+        self._driver.end_by_itself(key)
+
+    def lose(self, key: Key) -> None:
+        """One of `servers` is gone, with all that this machine had of it."""
+        assert self._driver is not None
+        self._driver.lose(key)
 
     @property
     def live_agent(self) -> AgentProcess | None:

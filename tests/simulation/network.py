@@ -55,6 +55,7 @@ class Exchange:
     is_broken: bool = False
     answers: Exchange | None = None
     heard: Callable[[requests.Response], None] | None = None
+    arrived_at: float = 0.0
 
     @property
     def is_over(self) -> bool:
@@ -187,6 +188,7 @@ class Network:
     def _serve(self, exchange: Exchange, server: Server) -> None:
         task = self._baton.current
         self.serving[task] = exchange
+        exchange.arrived_at = self._baton.now
         try:
             response = deliver(server.app, exchange.request)
         except BaseException:

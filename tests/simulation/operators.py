@@ -59,6 +59,7 @@ class Operators:
         """Turn it off, and say that nothing runs there."""
         self._pause(0.0, 6.0)
         machine.power_off()
+        self._outages.end_doubles(machine.name)
         ids = self._host_ids(site, machine)
         self._force_down(site, ids, True)
         for id in ids.values():

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from tests.simulation.agent_process import AgentProcess
 from tests.simulation.machine import Machine
+from tests.simulation.running import Running
 from tests.simulation.site import Site
 from tests.simulation.stage import Stage
+from zonesched.compute.machine import Key
 
 LOOK_FOR_BUILDS_EACH_S = 0.005
 
@@ -15,9 +18,11 @@ LOOK_FOR_BUILDS_EACH_S = 0.005
 class Outages:
     """Outages of machines in a storm; an operator's machines are left alone."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, running: Running) -> None:
         self._stage = stage
         self._random = stage.storm.random
+        self._running = running
+        self._doubles: list[tuple[str, Machine]] = []
 
     def one_of(self, site: Site) -> Machine | None:
         """Draw a machine whose agent lives."""
@@ -64,6 +69,53 @@ class Outages:
             agent: AgentProcess | None = machine.live_agent
             assert agent is not None
             agent.frozen_until = self._stage.baton.now + self._random.uniform(5.0, 40.0)
+
+    def lose_state_folder(self, site: Site) -> None:
+        """Install a machine anew: its agent has another id, and its zone refuses it for a while."""
+        machine = self.one_of(site)
+        if machine is not None:
+            machine.power_off()
+            machine.lose_state_folder()
+            self._down(machine, 3.0)
+
+    def double(self, site: Site) -> None:
+        """Give another machine the name of one whose agent fences, for up to 40 seconds.
+
+        Where nobody hears of the first one for long enough, the second one takes its place.
+        """
+        machine = self.one_of(site)
+        if machine is None or machine.fence_after_s == math.inf:
+            return
+        if self._random.random() < 0.3:
+            machine.kill_agent()
+            back_at = self._stage.baton.now + self._random.uniform(5.0, 40.0)
+            self._stage.baton.at(back_at, lambda: self.bring_back(machine))
+        double = machine.like_this()
+        self._doubles.append((machine.name, double))
+        if machine in self._running.machines:
+            self._running.machines.append(double)
+        double.start().work()
+        ends_at = self._stage.baton.now + self._random.uniform(5.0, 40.0)
+        self._stage.baton.at(ends_at, double.power_off)
+
+    def end_doubles(self, of: str) -> None:
+        """Turn off all machines that have the name of this machine."""
+        for name, double in self._doubles:
+            if name == of:
+                double.power_off()
+
+    def end_server(self, site: Site) -> None:
+        """Let a server shut itself down."""
+        self._strike_server(site, Machine.end_by_itself)
+
+    def lose_server(self, site: Site) -> None:
+        """Let a server be lost on its host, past its agent."""
+        self._strike_server(site, Machine.lose)
+
+    def _strike_server(self, site: Site, strike: Callable[[Machine, Key], None]) -> None:
+        machine = self.one_of(site)
+        if machine is not None and (servers := machine.servers()):
+            strike(machine, self._random.choice(sorted(servers)))
 
     def bring_back(self, machine: Machine) -> None:
         """Start a machine's agent if it is dead and may come back."""

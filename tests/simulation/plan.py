@@ -2,40 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.simulation.theme import theme_of
+from tests.simulation.tree_plan import ZonePlan, with_limits, zones_of
 from zonesched.compute.inventory import InventoryHost
 
 GROUPS = ("affinity", "anti-affinity", "pairs")
-MOST_DEEP = 4
 MOST_IN_A_BOOT = 8
 STORM_S = 16.0
-
-
-FENCE_AFTER_S = 6.0
-
-
-@dataclass(frozen=True)
-class ZonePlan:
-    """One zone. `parent` is a name, "" for the root; `failure_rate` and `build_s` are its agents'.
-
-    `machines`: the hosts of each agent, by their number. `fence_after_s`: of the agents, infinite for never.
-    """
-
-    name: str
-    parent: str
-    depth: int
-    processes: int
-    hosts: tuple[InventoryHost, ...]
-    failure_rate: float
-    build_s: float
-    machines: tuple[int, ...] = ()
-    fence_after_s: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -107,11 +85,15 @@ class BootPlan:
 
 @dataclass(frozen=True)
 class MigrationPlan:
-    """A move, `at_s` after the storm begins, of one of the servers that a zone lists, by this number."""
+    """A move, `at_s` after the storm begins, of one of the servers that a zone lists, by this number.
+
+    `host`: to which it goes, "" for any.
+    """
 
     at_s: float
     zone: str
     number: int
+    host: str = ""
 
 
 @dataclass(frozen=True)
@@ -128,15 +110,18 @@ class Plan:
 def plan_of(seed: int) -> Plan:
     """The plan of a seed."""
     draw = random.Random(f"plan/{seed}")
-    zones = _with_machines(seed, _with_failures(seed, _zones(draw)))
+    zones = zones_of(seed, draw)
     boots = [*_bursts(draw, zones)]
     if draw.random() < 0.6:
         boots += _rush(draw, zones)
     if draw.random() < 0.7:
         boots += _crowd(draw, zones)
     in_order = sorted(boots, key=lambda boot: boot.at_s)
+    largest: dict[str, int] = {}
+    for boot in boots:
+        largest[boot.zone] = max(boot.count, largest.get(boot.zone, 1))
     return Plan(
-        zones=tuple(zones),
+        zones=tuple(with_limits(seed, zones, largest)),
         boots=tuple(
             _as_by_theme(seed, _with_resizes(seed, _with_shelves(seed, _with_actions(seed, in_order))))
         ),
@@ -158,78 +143,6 @@ def _later_options(seed: int) -> dict[str, Any]:
         "evacuate_automatically": draw.random() < 0.5,
         "select_page": draw.choice((1, 1, 2, 100, 100, 100)),
     }
-
-
-# -- the tree ----------------------------------------------------------------------------------------------
-
-
-def _count(draw: random.Random) -> int:
-    """Draw the number of zones: mostly few, so that many seeds can be played."""
-    kind = draw.random()
-    if kind < 0.15:
-        return 1
-    if kind < 0.7:
-        return draw.randint(2, 3)
-    if kind < 0.95:
-        return draw.randint(4, 6)
-    return draw.choice((7, 8, 9, 10, 13, 20, 30))
-
-
-def _zones(draw: random.Random) -> list[ZonePlan]:
-    zones: list[ZonePlan] = []
-    most_vcpus = draw.choice((3, 8))
-    for number in range(_count(draw)):
-        above = _above(draw, zones)
-        hosts = draw.choice((0, 1, 2, 2, 3) if number else (0, 0, 1, 2))
-        zones.append(
-            ZonePlan(
-                name=f"z{number}",
-                parent=above.name if above else "",
-                depth=above.depth + 1 if above else 1,
-                processes=draw.choice((1, 1, 1, 2)),
-                hosts=tuple(_host(draw, f"z{number}-h{n}", most_vcpus) for n in range(hosts)),
-                failure_rate=draw.choice((0.0, 0.0, 0.0, 0.2)),
-                build_s=draw.choice((0.0, 0.0, 1.0, 5.0)),
-            )
-        )
-    return zones
-
-
-def _with_failures(seed: int, zones: Iterable[ZonePlan]) -> list[ZonePlan]:
-    """Let the builds of all zones fail as often as the seed's theme wants it."""
-    least = theme_of(seed).failure_rate
-    return [replace(zone, failure_rate=max(zone.failure_rate, least)) for zone in zones]
-
-
-def _with_machines(seed: int, zones: Iterable[ZonePlan]) -> list[ZonePlan]:
-    """Divide the hosts of each zone among agents: mostly each has its own, so that moves cross agents."""
-    draw = random.Random(f"machines/{seed}")
-    made: list[ZonePlan] = []
-    for zone in zones:
-        count = len(zone.hosts)
-        ways = ((1,) * count, (1,) * count, (count,), (1, count - 1)) if count > 1 else ((1,) * count,)
-        fence_after_s = draw.choice((math.inf, math.inf, FENCE_AFTER_S))
-        made.append(replace(zone, machines=draw.choice(ways), fence_after_s=fence_after_s))
-    return made
-
-
-def _above(draw: random.Random, zones: Sequence[ZonePlan]) -> ZonePlan | None:
-    """Whose child the next zone is: as often as not the last one's, so that few zones are deep."""
-    if not zones:
-        return None
-    may_have = [zone for zone in zones if zone.depth < MOST_DEEP]
-    return zones[-1] if zones[-1] in may_have and draw.random() < 0.5 else draw.choice(may_have)
-
-
-def _host(draw: random.Random, name: str, most_vcpus: int) -> InventoryHost:
-    return InventoryHost(
-        name=name,
-        address="10.0.0.1",
-        inventories={
-            "VCPU": {"total": draw.randint(2, most_vcpus), "ratio": draw.choice((0.75, 1.0, 1.5))},
-            "MEMORY_MB": {"total": draw.choice((2048, 4096, 8192)), "ratio": 1.0},
-        },
-    )
 
 
 # -- boots -------------------------------------------------------------------------------------------------
@@ -368,12 +281,14 @@ def _as_by_theme(seed: int, boots: Iterable[BootPlan]) -> Iterator[BootPlan]:
 
 def _migrations(seed: int, zones: Sequence[ZonePlan]) -> Iterator[MigrationPlan]:
     """Let the admins of most zones with several hosts move servers, some of them again and again."""
-    draw = random.Random(f"migrations/{seed}")
+    draw, hosts = random.Random(f"migrations/{seed}"), random.Random(f"migrations/to/{seed}")
     for zone in zones:
         for _ in range(draw.choice((0, 3, 6, 9)) if len(zone.hosts) > 1 else 0):
             at_s, number = draw.uniform(2.0, STORM_S), draw.randint(0, 7)
             for _ in range(draw.choice((1, 1, 2, 3))):
-                yield MigrationPlan(at_s, zone.name, number)
+                names = [host.name for host in zone.hosts]
+                host = hosts.choice(names) if hosts.random() < 0.25 else ""
+                yield MigrationPlan(at_s, zone.name, number, host)
                 at_s += draw.choice((0.1, 1.0, 4.0))
 
 

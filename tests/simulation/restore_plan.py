@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tests.simulation.plan import ZonePlan
+from tests.simulation.tree_plan import ZonePlan
 
 SHARE = 0.1
 SHARE_BESIDE_LIAR = 0.3

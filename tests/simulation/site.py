@@ -12,9 +12,9 @@ from tests.simulation.clock import MachineClock
 from tests.simulation.furniture import furnish
 from tests.simulation.leases import Writer
 from tests.simulation.machine import Door, Machine
-from tests.simulation.plan import ZonePlan
 from tests.simulation.running import Running
 from tests.simulation.stage import Stage
+from tests.simulation.tree_plan import ZonePlan
 from tests.simulation.zone_process import ZoneProcess
 from zonesched import conf as options
 from zonesched.compute.driver import DriverSettings
@@ -202,6 +202,7 @@ class Site:
                     failure_rate=self.plan.failure_rate,
                     seed=self.name,
                     action_seconds=self.plan.build_s / 2,
+                    action_failure_rate=self.plan.action_failure_rate,
                 ),
                 fence_after_s=self.plan.fence_after_s,
                 running=running,
@@ -227,6 +228,7 @@ class Site:
                     "child_networks": ["loopback"],
                     **TIMES,
                     **self._options,
+                    **self.plan.limits,
                 }
             )
         return self._conf

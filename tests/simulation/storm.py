@@ -11,6 +11,9 @@ from collections.abc import Callable, Collection
 
 from tests.simulation.theme import OF_SETTINGS, TIMES, theme_of
 
+OF_SERVERS = ("server_ended", "server_lost")
+OF_AGENT_IDS = ("agent_doubled", "state_folder_lost")
+
 AT_CALLS = {
     "call_lost": (0.03, 0.35),
     "call_refused": (0.03, 0.2),
@@ -51,6 +54,8 @@ TIMED = (
     *OF_SETTINGS,
     "group_removed",
     "user_changed",
+    *OF_SERVERS,
+    *OF_AGENT_IDS,
 )
 """Faults, and works of operators, that come at some moment of the storm, a few times each."""
 
@@ -72,7 +77,15 @@ OF_LOST_AGENTS = ("agent_lost", "agent_late")
 OF_OPERATORS = ("host_evacuated", "host_drained", "zone_drained")
 """Drawn apart too."""
 
-DRAWN_APART = (*OF_LOST_AGENTS, *OF_OPERATORS, *OF_SETTINGS, "group_removed", "user_changed")
+DRAWN_APART = (
+    *OF_LOST_AGENTS,
+    *OF_OPERATORS,
+    *OF_SETTINGS,
+    "group_removed",
+    "user_changed",
+    *OF_SERVERS,
+    *OF_AGENT_IDS,
+)
 
 KINDS = (*AT_CALLS, *AT_TOUCHES, *TIMED)
 
@@ -100,6 +113,10 @@ class Storm:
             drawn.add("group_removed")
         if random.Random(f"secrets/of/users/{seed}").random() < 0.08:
             drawn.add("user_changed")
+        servers = random.Random(f"servers/{seed}")
+        drawn.update(kind for kind in OF_SERVERS if servers.random() < 0.2)
+        ids = random.Random(f"ids/of/agents/{seed}")
+        drawn.update(kind for kind in OF_AGENT_IDS if ids.random() < 0.1)
         self.kinds = tuple(kind for kind in KINDS if kind in drawn)
         self._chances = {
             kind: self.random.uniform(*bounds)

@@ -269,7 +269,8 @@ class Users:
         if uuids:
             with suppress(Illegal):
                 path = f"/servers/{uuids[move.number % len(uuids)]}/action"
-                self._insist(site, "POST", path, {"migrate": None}, may_be_gone=True, user=FIRST_USER)
+                body = {"migrate": {"host": move.host} if move.host else None}
+                self._insist(site, "POST", path, body, may_be_gone=True, user=FIRST_USER)
 
     def _delete_all(self, promise: Promise) -> None:
         for uuid in self._instances(promise):
@@ -319,7 +320,10 @@ class Users:
                     return answer
                 # 400: it has the flavor to which it was to be resized.
                 is_action = path.endswith("/action") or "/os-services/" in path or by is self._operator
-                is_same = answer.status_code == 400 and body is not None and "resize" in body
+                # Or it is on the host to which it was to be moved, which may be removed by now.
+                is_same = (
+                    answer.status_code == 400 and body is not None and body.keys() & {"resize", "migrate"}
+                )
                 told = answer.raw.read()
                 if FLAVOR_AWAY in told:
                     # An operator makes it anew.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 
 from tests.simulation.actions import Seen
 from tests.simulation.agent_process import AgentProcess
+from tests.simulation.answers import Answers
 from tests.simulation.baton import Process
 from tests.simulation.checker import Expected, Promised, inconsistencies
 from tests.simulation.damage import damage
@@ -20,6 +22,7 @@ from tests.simulation.machine import Machine
 from tests.simulation.operators import Operators
 from tests.simulation.outages import Outages
 from tests.simulation.plan import Plan
+from tests.simulation.pruned import RETENTION_S, left_over
 from tests.simulation.repeats import too_many
 from tests.simulation.restore_plan import restores_of
 from tests.simulation.restore_rules import stale_hosts
@@ -31,6 +34,7 @@ from tests.simulation.site import START_S, Site
 from tests.simulation.stage import Stage
 from tests.simulation.users import Users
 from zonesched.model.request_spec import GroupPolicy
+from zonesched.services.placing.pruning import NEXT_ROUND_S
 
 LOOK_EACH_S = 1.0
 LIES_GO_ON_S = 20.0
@@ -48,7 +52,7 @@ class World:
         self.stage = stage
         self.converged_s = 0.0
         self.running = Running()
-        self.outages = Outages(stage)
+        self.outages = Outages(stage, self.running)
         self.sites: dict[str, Site] = {}
         for number, zone in enumerate(plan.zones):
             self.sites[zone.name] = Site(
@@ -65,6 +69,7 @@ class World:
             if name not in self.liar.suspects
         ]
         self.guard = Guard(stage, self.databases, clocks, self.liar.suspects)
+        self.answers = Answers(stage)
         self.users = Users(stage, self.sites)
         self.operators = Operators(stage, self.users, self.outages)
         self.settings = Settings(stage, self.users)
@@ -100,6 +105,8 @@ class World:
         if not wrong and self.stage.seed % 4 == 0:
             self.users.delete_everything()
             wrong = self._come_to_rest(self.stage.baton.now)
+        if not wrong and self.stage.seed % 8 == 0:
+            wrong = self._forget_everything()
         if not wrong and self.stage.seed % 4 == 1:
             wrong = self._spoil_and_repair()
         twice = [line for machine in self._machines() for line in machine.applied_twice()]
@@ -110,6 +117,7 @@ class World:
             *self.forger.wrong,
             *self.restores.wrong,
             *self.returns.wrong,
+            *self.answers.wrong,
             *self.guard.wrong,
             *self.running.wrong,
             *twice,
@@ -224,8 +232,14 @@ class World:
             "rows_repaired": self.settings.repair,
             "agent_lost": self.outages.lose,
             "agent_late": self.outages.hold_up,
+            "agent_doubled": self.outages.double,
+            "state_folder_lost": self.outages.lose_state_folder,
+            "server_ended": self.outages.end_server,
+            "server_lost": self.outages.lose_server,
         }
-        site = self.stage.storm.random.choice(list(self.sites.values()))
+        sites = list(self.sites.values())
+        fencing = [one for one in sites if one.machines and one.plan.fence_after_s < math.inf]
+        site = self.stage.storm.random.choice(fencing if fencing and kind == "agent_doubled" else sites)
         # An agent that never comes back is never heard.
         if (kind, site.name) not in {("agent_lost", name) for name in self.restores.zones}:
             strike[kind](site)
@@ -301,6 +315,17 @@ class World:
                 baton.run(baton.now + STAY_S)
                 wrong = self._wrong_now()
         return [] if self._is_broken else wrong
+
+    def _forget_everything(self) -> list[str]:
+        """Let the time pass for which ended boots are kept; what is left of them then."""
+        is_kept = self.liar.name or self.restores.last or self.users.removed | self.returns.again
+        if is_kept or any(machine.is_lost for machine in self._machines()):
+            # What nobody can ask for, or may still run, stays.
+            return []
+        for site in self.sites.values():
+            site.clock.set_forward_s += RETENTION_S
+        self.stage.baton.run(self.stage.baton.now + 2 * NEXT_ROUND_S)
+        return list(left_over(self.databases))
 
     def _spoil_and_repair(self) -> list[str]:
         """Spoil what is all right in one zone, see that it shows, and repair it; what is wrong then."""
