@@ -41,13 +41,17 @@ class Guard:
         self._ends = Ends()
         self._forgetful: set[str] = set()
 
+    def note_time(self, zone: str) -> None:
+        """Note what a zone's clock says before it is set: somebody may have read it and not yet written."""
+        self._leases.note_time(zone, self._clocks[zone].now())
+
     def look(self, zone: str, writer: Writer, tables: Container[str]) -> None:
         """One zone's process has committed something, which has changed these tables.
 
         A rule is looked at where a table has changed that it is about.
         """
         rows = self._rows[zone]
-        self._leases.note_time(zone, self._clocks[zone].now())
+        self.note_time(zone)
         if "placements" in tables or "inventories" in tables or "instances" in tables:
             self.wrong += self._rooms.look(zone, rows)
         if "instances" in tables:

@@ -257,6 +257,7 @@ class World:
             self.stage.trouble(site.name, process.frozen_until + START_S)
 
     def _set_clock(self, site: Site) -> None:
+        self.guard.note_time(site.name)
         site.clock.set_forward_s += self.stage.storm.random.choice((-20.0, -5.0, 5.0, 20.0, 60.0))
 
     def _rotate_secret(self, site: Site) -> None:
