@@ -819,7 +819,8 @@ class TestWhatIsPrinted:
             "created": "c",
         }
         server["fault"] = {"error_code": "no_valid_host"}  # type: ignore[assignment]
-        command.stub.answer("GET", "/servers/detail", (200, {"servers": [server], "servers_links": [{}]}))
+        links = [{"rel": "next", "href": f"http://zone/v2.1/servers/detail?limit=1&marker={server['id']}"}]
+        command.stub.answer("GET", "/servers/detail", (200, {"servers": [server], "servers_links": links}))
         assert command("server", "list") == 0
         assert "n" * 120 in command.out
         assert "no_valid_host" in command.out
@@ -895,6 +896,15 @@ class TestReservation:
         assert command("reservation", "show", "r1", "--watch") == 0
         assert "ACTIVE=3" in command.out
         assert len(command.pauses) == 2
+
+    def test_the_reasons_of_one_that_is_watched_have_lines_of_their_own(self, command: StubCommand) -> None:
+        status, answer = boot("ERROR", ERROR=2)
+        filters = [f"ARatherLongName{number}Filter" for number in range(9)]
+        answer["reservation"]["reasons"][0]["refused_by"] = filters
+        command.stub.answer("GET", "/reservations/r1", (status, answer))
+        assert command("reservation", "show", "r1", "--watch") == 1
+        assert "reason         instances  refused by" in command.lines
+        assert f"no_valid_host          2  {', '.join(filters)}" in command.lines
 
     def test_one_that_is_watched_says_in_one_line_what_it_waits_for(self) -> None:
         select_at = {"code": "next_select", "count": 2, "at": "2026-01-01T00:00:00Z"}

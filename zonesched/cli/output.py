@@ -18,9 +18,12 @@ from zonesched.cli.table import Column, cell, print_table
 Row = Mapping[str, Any]
 
 
+LONGEST_LINE = 10_000
+
+
 def live_console() -> Console:
-    """Standard output for lines that are rewritten in place."""
-    return Console(file=sys.stdout, highlight=False)
+    """Standard output for lines that are rewritten in place; a file or a pipe gets the last ones whole."""
+    return Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else LONGEST_LINE)
 
 
 def print_json(answer: Any) -> None:

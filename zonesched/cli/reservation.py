@@ -201,4 +201,5 @@ def _progress(found: Mapping[str, Any]) -> Group:
     bar = ProgressBar(total=max(1, total), completed=ended, width=60)
     waiting = Text(waiting_line(found["waiting_for"]), no_wrap=True, overflow="ellipsis")
     reasons = Text("\n".join(reason_lines(found["reasons"])))
-    return Group(line, bar, *(text for text in (waiting, reasons) if text))
+    # The bar ends no line, so nothing may stand behind it.
+    return Group(line, *(text for text in (waiting, reasons) if text), bar)
