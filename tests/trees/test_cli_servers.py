@@ -235,6 +235,17 @@ class TestReservations:
         assert len(names(command)) == 2
         assert command("reservation", "cancel", "unknown") == 4
 
+    def test_each_boot_is_cancelled_though_another_cannot_be(self, tree: Tree, as_: As) -> None:
+        command = as_()
+        locked = boot(tree, command, "locked", 2)
+        assert command("server", "lock", "locked-1") == 0
+        other = boot(tree, command, "other", 3)
+        member = as_("member")
+        assert member("reservation", "cancel", "unknown", locked, other) == 1
+        assert member.out == f"{locked}: 1 instances cancelled\n{other}: 3 instances cancelled\n"
+        assert "zonesched: unknown: " in member.err
+        assert names(command) == {"locked-1"}
+
     def test_why_of_a_boot_that_went_well_counts_its_instances_by_zone(self, tree: Tree, as_: As) -> None:
         command = as_()
         id = boot(tree, command, "web", 16)

@@ -17,7 +17,7 @@ from zonesched.cli.group import CommandGroup
 from zonesched.cli.lookup import find_reservation_id, next_marker, pages
 from zonesched.cli.output import live_console, print_item, print_json, print_list
 from zonesched.cli.server import HERE, delete_one
-from zonesched.cli.server_targets import each, ids_of_boot
+from zonesched.cli.server_targets import count_refused, ids_of_boot
 from zonesched.cli.session import Session, item_options, list_options, pass_session, zone_options
 from zonesched.cli.table import Column, cell, print_table
 from zonesched.cli.waiting import print_waiting, waiting_line
@@ -158,11 +158,17 @@ def cancel(session: Session, ids: tuple[str, ...]) -> None:
     """Cancel boots: delete their instances that are not built yet.
 
     Instances that are ACTIVE or ERROR stay: `zonesched server delete --reservation ID` deletes all of a boot.
+    All that can be cancelled are; the others are named, and the exit code is 1.
     """
-    for id in ids:
+    left: list[int] = []
+
+    def cancel_one(id: str) -> None:
         pending = ids_of_boot(session, id, *PENDING)
-        each(pending, lambda uuid: delete_one(session, uuid))
-        click.echo(f"{id}: {len(pending)} instances cancelled")
+        left.append(count_refused(pending, lambda uuid: delete_one(session, uuid)))
+        click.echo(f"{id}: {len(pending) - left[-1]} instances cancelled")
+
+    if count_refused(ids, cancel_one) or any(left):
+        sys.exit(1)
 
 
 def watch(session: Session, id: str, pause_s: float = 0.5) -> None:

@@ -28,18 +28,23 @@ def ids_of_boot(session: Session, reservation: str, *statuses: str) -> list[str]
 
 def each(names: Iterable[str], act: Callable[[str], None]) -> None:
     """Act on every name; print those that are refused, and then exit with 1."""
+    if count_refused(names, act):
+        sys.exit(1)
+
+
+def count_refused(names: Iterable[str], act: Callable[[str], None]) -> int:
+    """Act on every name; print and count those that are refused. Raises ZoneRefused for a single one."""
     names = list(dict.fromkeys(names))
-    refused = False
+    refused = 0
     for name in names:
         try:
             act(name)
         except ZoneRefused as error:
             if len(names) == 1:
                 raise
-            refused = True
+            refused += 1
             print_refusal(name, error.message, error.code or str(error.status))
-    if refused:
-        sys.exit(1)
+    return refused
 
 
 def print_refusal(name: str, message: str, code: str) -> None:
