@@ -317,6 +317,12 @@ def commands(
 
 
 ALL_COMMANDS = dict(commands(zonesched))
+WITHOUT_A_ZONE = ("federation", "replay", "key", "config", "db", "completion")
+OF_A_ZONE = [
+    path
+    for path, found in ALL_COMMANDS.items()
+    if path and path[0] not in WITHOUT_A_ZONE and not isinstance(found, click.Group)
+]
 
 
 class TestHelp:
@@ -334,6 +340,11 @@ class TestHelp:
         for option in command.params:
             text = getattr(option, "help", None)
             assert isinstance(option, click.Argument) or (text and text[0].isupper()), option.name
+
+    @pytest.mark.parametrize("path", OF_A_ZONE, ids=" ".join)
+    def test_every_command_that_calls_a_zone_takes_its_options(self, path: tuple[str, ...]) -> None:
+        named = {name for option in ALL_COMMANDS[path].params for name in option.opts}
+        assert {"--zone-url", "--credentials", "--timeout", "--json"} <= named
 
     @pytest.mark.parametrize(
         "path", [path for path, c in ALL_COMMANDS.items() if len(path) == 1], ids=" ".join

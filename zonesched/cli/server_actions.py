@@ -16,7 +16,7 @@ from rich.text import Text
 from zonesched.cli.lookup import find_reservation_id, find_server_id, pages
 from zonesched.cli.output import check_list_options, live_console, print_json, print_list
 from zonesched.cli.server_targets import print_refusal
-from zonesched.cli.session import Session, list_options, pass_session
+from zonesched.cli.session import Session, list_options, pass_session, zone_options
 from zonesched.cli.table import Column
 from zonesched.compute.connection import ZoneRefused
 
@@ -51,6 +51,7 @@ def list_actions(session: Session, name_or_id: str) -> None:
 @click.command()
 @click.argument("name_or_id")
 @click.option("--lines", type=click.IntRange(min=0), help="Lines from the end; by default all there are.")
+@zone_options
 @pass_session
 def console(session: Session, name_or_id: str, lines: int | None) -> None:
     """Print the newest console output of an instance, 32 KiB at most; --json leaves control characters in."""
