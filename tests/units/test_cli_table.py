@@ -9,7 +9,7 @@ import pytest
 
 from zonesched.cli.output import natural_order
 from zonesched.cli.screen import Terminal, Unbounded, standard_output
-from zonesched.cli.table import Column, fit, short_ids
+from zonesched.cli.table import Column, cell, fit, short_ids
 
 FIRST, SECOND = "11111111-1111-4111-8111-111111111111", "11111111-2222-4111-8111-111111111111"
 OTHER = "22222222-2222-4111-8111-111111111111"
@@ -120,3 +120,19 @@ def test_numbers_in_names_are_sorted_by_value() -> None:
         "host-10",
     ]
     assert sorted([10, 9.5, 2], key=natural_order) == [2, 9.5, 10]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.0, "1"),
+        (0.5, "0.5"),
+        (1234567890.0, "1234567890"),
+        (-1234567.25, "-1234567.25"),
+        (1e300, "1e+300"),
+        (16.123456789, "16.123456789"),
+    ],
+)
+def test_a_number_reads_back_as_it_is(value: float, text: str) -> None:
+    assert cell(value) == text
+    assert float(cell(value)) == value

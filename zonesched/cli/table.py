@@ -22,6 +22,8 @@ SHORTEST_ID = 8
 SHORTEST_CUT = 8
 """Minimum length of a text that is cut."""
 GAP = "  "
+EXACT = 2.0**53
+"""Limit below which each whole number is a float."""
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _COLOURS = {
@@ -52,14 +54,14 @@ def plain(*names: str) -> tuple[Column, ...]:
 
 
 def cell(value: Any) -> str:
-    """A value as text: yes and no, numbers without noise, the elements of lists and mappings."""
+    """A value as text: yes and no, every digit of a number, the elements of lists and mappings."""
     match value:
         case None | "":
             return ""
         case bool():
             return "yes" if value else "no"
         case float():
-            return f"{value:g}"
+            return str(int(value)) if value.is_integer() and abs(value) < EXACT else str(value)
         case Mapping():
             return ", ".join(f"{key}={cell(inner)}" for key, inner in sorted(value.items()))
         case str():

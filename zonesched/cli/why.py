@@ -92,7 +92,11 @@ def _print_scores(screen: Screen, hosts: Lines) -> None:
     for host in hosts:
         first = (host["host"], host["weight"])
         for part in host["scores"] or [{"weigher": None, "score": None, "raw": None}]:
-            rows.append((*first, part["weigher"], part["score"], part["raw"]))
+            rows.append((*first, part["weigher"], *(_rounded(part[key]) for key in ("score", "raw"))))
             first = ("", None)
     click.echo("scores of the best hosts" if len(hosts) > 1 else "score")
     print_table(screen, plain("host", "weight", "weigher", "score", "raw value"), rows)
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else float(f"{number:.9g}")
