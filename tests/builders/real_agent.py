@@ -63,6 +63,10 @@ class RealAgent:
         found = [local for key, local in self._agent.state.instances.items() if key.uuid == uuid]
         return found[-1].observed.rebuilds
 
+    def builds(self, seconds: float = 0.0, failure_rate: float = 0.0) -> None:
+        """Let its next builds take so long, and so many of them fail."""
+        self.driver._settings = DriverSettings(build_seconds=seconds, failure_rate=failure_rate)
+
     def work(self) -> None:
         """Do all there is to do by now, and after each of the next polls."""
         for _ in range(4):

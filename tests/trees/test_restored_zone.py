@@ -322,12 +322,21 @@ def test_a_revert_of_a_resize_that_the_copy_has_begun_is_done(scene: Scene) -> N
     nothing_is_wrong(scene.tree)
 
 
-def test_a_move_under_way_at_the_copy_that_is_built_since_leaves_nothing_unknown(scene: Scene) -> None:
+RESIZE = {"resize": {"flavorRef": "large"}}
+MIGRATE = {"migrate": None}
+CONFIRM: dict[str, Any] = {"confirmResize": None}
+REVERT: dict[str, Any] = {"revertResize": None}
+
+
+@pytest.mark.parametrize(("answer", "attempt", "flavor"), [(CONFIRM, 2, "large"), (REVERT, 1, "small")])
+def test_a_resize_under_way_at_the_copy_that_is_built_since_waits_for_its_owner(
+    scene: Scene, answer: dict[str, Any], attempt: int, flavor: str
+) -> None:
     # given a copy of the time when the old host is to stop the server, which both hosts have since
     leaf = scene.admin("leaf")
     leaf.post("/flavors", {"flavor": {**FLAVOR["flavor"], "id": "large", "name": "large", "vcpus": 4}})
     (uuid,) = scene.booted(1, "leaf")
-    assert leaf.post(f"/servers/{uuid}/action", {"resize": {"flavorRef": "large"}}).status == 202
+    assert leaf.post(f"/servers/{uuid}/action", RESIZE).status == 202
     scene.tree.settle()
     copy = scene.copy("leaf")
     scene.work(6)
@@ -336,20 +345,62 @@ def test_a_move_under_way_at_the_copy_that_is_built_since_leaves_nothing_unknown
     scene.restore("leaf", copy)
     done = scene.recovered("leaf")
     scene.work(6)
-    # then the old place ends as one that the zone knows, and its host takes servers as before
+    # then it still does, and its hosts take servers as before
     leaf = scene.admin("leaf")
     hosts = leaf.get("/os-hypervisors/detail").json["hypervisors"]
-    assert "instance_unknown_here" not in {line["kind"] for line in done}
+    assert {line["kind"] for line in done} == {"recovery_open", "restored_instance_elsewhere"}
     assert {host["status"] for host in hosts} == {"enabled"}
-    assert scene.servers("leaf") == {uuid: "ACTIVE"}
-    assert {key.attempt for key in scene.agents["leaf"].running} == {2}
-    assert scene.claimed_vcpus("leaf") == 4
+    assert scene.servers("leaf") == {uuid: "VERIFY_RESIZE"}
+    assert leaf.post(f"/servers/{uuid}/action", answer).status in (202, 204)
+    scene.work(6)
+    server = leaf.get(f"/servers/{uuid}").json["server"]
+    assert (server["status"], server["flavor"]["original_name"]) == ("ACTIVE", flavor)
+    assert {key.attempt for key in scene.agents["leaf"].running} == {attempt}
+    assert scene.claimed_vcpus("leaf") == server["flavor"]["vcpus"]
     nothing_is_wrong(scene.tree)
 
 
-RESIZE = {"resize": {"flavorRef": "large"}}
-CONFIRM: dict[str, Any] = {"confirmResize": None}
-REVERT: dict[str, Any] = {"revertResize": None}
+@pytest.mark.parametrize("has_begun", [True, False], ids=["begun at the copy", "lacking in the copy"])
+@pytest.mark.parametrize("fails", [True, False], ids=["not built", "built"])
+@pytest.mark.parametrize("move", [MIGRATE, RESIZE], ids=["migrate", "resize"])
+def test_a_move_whose_new_place_is_being_built_goes_on_after_a_restore(
+    scene: Scene, move: dict[str, Any], fails: bool, has_begun: bool
+) -> None:
+    # given a server that its old host has stopped, and that its new host is building
+    leaf, agent = scene.admin("leaf"), scene.agents["leaf"]
+    leaf.post("/flavors", {"flavor": {**FLAVOR["flavor"], "id": "large", "name": "large", "vcpus": 4}})
+    (uuid,) = scene.booted(1, "leaf")
+    agent.builds(seconds=300.0)
+    copy = scene.copy("leaf")
+    assert leaf.post(f"/servers/{uuid}/action", move).status == 202
+    scene.tree.settle()
+    copy = scene.copy("leaf") if has_begun else copy
+    scene.work(1)
+    # when
+    scene.restore("leaf", copy)
+    agent.builds(failure_rate=float(fails))
+    done = scene.recovered("leaf")
+    scene.tree.clock.advance(300.0)
+    scene.work(6)
+    # then it ends at one of the two, with nothing lost: what was stopped runs again if it must
+    leaf = scene.admin("leaf")
+    server = leaf.get(f"/servers/{uuid}").json["server"]
+    hosts = leaf.get("/os-hypervisors/detail").json["hypervisors"]
+    results = [
+        action["result"]
+        for action in leaf.get(f"/servers/{uuid}/os-instance-actions").json["instanceActions"]
+    ]
+    is_resized = has_begun and move is RESIZE and not fails
+    assert {line["kind"] for line in done} == {"recovery_open", "restored_instance_elsewhere"}
+    assert {host["status"] for host in hosts} == {"enabled"}
+    assert server["status"] == ("VERIFY_RESIZE" if is_resized else "ACTIVE")
+    assert max(key.attempt for key in agent.running) == (1 if fails else 2)
+    assert results == [*(["error" if fails else "done"] if has_begun else []), "done"]
+    assert scene.claimed_vcpus("leaf") == (6 if is_resized else 2)
+    if is_resized:
+        assert leaf.post(f"/servers/{uuid}/action", CONFIRM).status == 202
+        scene.work(6)
+    nothing_is_wrong(scene.tree)
 
 
 @pytest.mark.parametrize(

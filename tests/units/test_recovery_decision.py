@@ -80,7 +80,7 @@ def test_one_that_was_found_is_built_there_whatever_was_decided_of_its_hold(
 
 
 def test_one_that_was_found_at_a_later_place_is_there_and_not_at_the_earlier() -> None:
-    assert decided([known(ACTIVE, S.CONFIRMED)], [found(1), found(2)]) == ["Moved", "Unclaimed"]
+    assert decided([known(ACTIVE, S.RELEASED)], [found(1), found(2)]) == ["Moved", "Unclaimed"]
     assert decided([known(OFFLOADED, S.RELEASED)], [found(2)]) == ["Moved"]
 
 
@@ -90,10 +90,17 @@ def test_an_earlier_place_that_the_rows_have_as_well_is_as_they_say() -> None:
     assert decided([here], [found(1), found(2)], rows=[1, 2]) == ["Kept", "Kept"]
     assert decided([here], [found(1), found(2)]) == ["Kept", "Unclaimed"]
 
-    # The copy is older than the end of the move: the first place is to end once the second one is built.
-    unbuilt = replace(found(2), status=BUILD)
-    assert decided([known(ACTIVE, S.CONFIRMED)], [found(1), found(2)], rows=[1]) == ["Moved", "Kept"]
-    assert decided([known(ACTIVE, S.CONFIRMED)], [found(1), unbuilt], rows=[1]) == ["Moved", "Unclaimed"]
+
+@pytest.mark.parametrize("status", [BUILD, ACTIVE], ids=str)
+def test_one_that_is_built_at_its_place_and_was_found_at_a_later_one_moves(status: InstanceStatus) -> None:
+    later = replace(found(2), status=status)
+    here = known(ACTIVE, S.CONFIRMED)
+
+    assert decided([here], [found(1), later], rows=[1]) == ["Moving", "Kept"]
+    # One that was never built there cannot return; of its next place nothing is known before it is built.
+    unbuilt = replace(found(1), status=BUILD)
+    assert decided([here], [unbuilt, found(2)], rows=[1]) == ["Moved", "Kept"]
+    assert decided([here], [unbuilt, replace(found(2), status=BUILD)], rows=[1]) == ["Moved", "Unclaimed"]
 
 
 def test_a_place_that_the_rows_have_left_is_none_that_an_instance_returns_to() -> None:

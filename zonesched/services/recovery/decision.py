@@ -5,6 +5,7 @@
                      and at another of the rows    Kept: of a move under way, or to end there
     living           at another place              Moved
                      and at another of the rows    Kept: to end there, if an agent has built it
+    built            there, and at a later place   Moving: a move is under way between two local hosts
     living           nowhere                       Ended, unless its parent's own hold decides
     shelved          somewhere                     Moved
     ended            where the rows had it         Unwanted: it ends there
@@ -58,6 +59,15 @@ class Moved:
 
 
 @dataclass(frozen=True)
+class Moving:
+    """It leaves the place where the rows have it, stopped and kept there, for the one where it was found."""
+
+    known: Known
+    found: Found
+    old: Found
+
+
+@dataclass(frozen=True)
 class Ended:
     known: Known
 
@@ -78,7 +88,7 @@ class Unclaimed:
     found: Found
 
 
-Decision = Kept | Moved | Ended | Adopted | Unwanted | Unclaimed
+Decision = Kept | Moved | Moving | Ended | Adopted | Unwanted | Unclaimed
 
 
 def decide(
@@ -103,8 +113,8 @@ def decide(
         living.add(uuid)
         if there := [place for place in credible.get(uuid, ()) if not _is_left(rows, place, one.place)]:
             present[uuid] = _present(one.place, there)
-            decision = _of_known(one, present[uuid])
-            if isinstance(decision, Kept) or _is_built(present[uuid]):
+            decision = _of_known(one, present[uuid], there)
+            if not isinstance(decision, Moved) or _is_built(present[uuid]):
                 settled.add(uuid)
             yield decision
         elif one.instance.status in LIVING_STATUSES and not _is_undecided(one, zone_uuid):
@@ -169,10 +179,15 @@ def _of_unknown(found: Found, rows: Mapping[tuple[str, int], Placement], own: st
     return Unclaimed(found)
 
 
-def _of_known(known: Known, found: Found) -> Decision:
+def _of_known(known: Known, found: Found, every: Sequence[Found]) -> Decision:
     place = known.place
-    is_there = place is not None and _is_at(place, found) and place.state in STAYS
-    return Kept(found) if is_there else Moved(known, found)
+    if place is not None and _is_at(place, found) and place.state in STAYS:
+        return Kept(found)
+    if place is not None and place.state is PlacementState.CONFIRMED and found.kind is Kind.AGENT:
+        for old in every:
+            if _is_at(place, old) and _is_built(old):
+                return Moving(known, found, old)
+    return Moved(known, found)
 
 
 def _is_undecided(known: Known, zone_uuid: str) -> bool:

@@ -6,8 +6,13 @@ A parent numbers those of its own instances, and tells them again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from zonesched.model.desired_state import InstanceState
+from zonesched.model.instance_flavor import flavor_of
+from zonesched.model.observed_state import NO_RESIZES
 from zonesched.model.placement import LIVING_STATUSES, BuildState, InstanceChange
+from zonesched.model.request_spec import Flavor
 from zonesched.services.children.changes import note_states
 from zonesched.services.life.given_back import in_own_terms
 from zonesched.services.life.observing import observe_on_hosts
@@ -61,3 +66,18 @@ def _note_of_children(
     states = instance_states.read(tx, [one.uuid for one in found])
     given_back = in_own_terms(tx, {one.uuid: one.given_back for one in found})
     note_states(tx, change, items, states, built_at, now, given_back)
+
+
+def flavor_there(state: InstanceState, booted: Flavor) -> Flavor:
+    """Return the flavor of an instance at a later place than its rows have: that of a resize under way."""
+    return flavor_of(state.desired.flavor if state.is_resizing else state.present_flavor, booted)
+
+
+def without_counts(state: InstanceState) -> InstanceState:
+    """Return a state with no rebuilds and no resizes: a later report says how many there were."""
+    return replace(
+        state,
+        desired=replace(state.desired, rebuilds=0, resizes=NO_RESIZES),
+        observed=replace(state.observed, rebuilds=0, resizes=NO_RESIZES),
+        rebuilt_by=0,
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from zonesched.model.desired_state import InstanceState, at_new_place
+from zonesched.model.desired_state import at_new_place
 from zonesched.model.inconsistency import (
     Inconsistency,
     Left,
@@ -15,8 +15,7 @@ from zonesched.model.inconsistency import (
     Repaired,
     RepairResult,
 )
-from zonesched.model.instance_flavor import flavor_of
-from zonesched.model.observed_state import NO_RESIZES, Power
+from zonesched.model.observed_state import Power
 from zonesched.model.placement import (
     CLAIMING,
     COUNTED_STATUSES,
@@ -28,7 +27,7 @@ from zonesched.model.placement import (
 from zonesched.model.request_spec import RequestSpec
 from zonesched.services.life.shelving import note_offloaded, rest_again
 from zonesched.services.placing.placement_moves import end_unwanted
-from zonesched.services.recovery import found_states
+from zonesched.services.recovery import found_states, moves_found
 from zonesched.services.recovery.decision import (
     Adopted,
     Decision,
@@ -36,6 +35,7 @@ from zonesched.services.recovery.decision import (
     Kept,
     Known,
     Moved,
+    Moving,
     Unclaimed,
     Unwanted,
     decide,
@@ -43,6 +43,7 @@ from zonesched.services.recovery.decision import (
 from zonesched.services.recovery.told_by_agents import close_hosts
 from zonesched.services.zone import Zone
 from zonesched.store import (
+    agent_work,
     claims,
     inbound,
     instance_states,
@@ -73,7 +74,7 @@ KINDS = (
 )
 CHUNK = 500
 _AS_ROWS = (Kept, Unwanted)
-_PLACED = (Kept, Moved, Adopted)
+_PLACED = (Kept, Moved, Moving, Adopted)
 
 _WAITS_FOR = {
     Kind.AGENT: "the agent has not said what it runs; if it is gone for good, evacuate and remove its hosts",
@@ -173,7 +174,7 @@ def _inconsistency(decision: Decision) -> Inconsistency:
         case Ended(known):
             subject = OfInstance(known.instance.uuid, known.instance.caller_id)
             return Inconsistency("restored_instance_gone", subject, "neither an agent nor a child has it")
-        case Moved(known, found):
+        case Moved(known, found) | Moving(known, found):
             subject = OfInstance(known.instance.uuid, known.instance.caller_id)
             return Inconsistency(
                 "restored_instance_elsewhere", subject, f"{found.kind.value} {found.holder_id} has it"
@@ -216,6 +217,10 @@ class _Settling:
                 case Moved(known, there):
                     self._move(known, there)
                     return Repaired(found, "its place is where it was found")
+                case Moving(known, there, old):
+                    self._move(known, replace(there, status=InstanceStatus.ACTIVE), old.number)
+                    moves_found.go_on(self.zone, self.tx, self.change, known, there, self.now)
+                    return Repaired(found, "its move goes on to where it was found")
                 case Adopted(there, named):
                     self._adopt(there, named)
                     return Repaired(found, "it is adopted, with its claims")
@@ -242,15 +247,15 @@ class _Settling:
         is_own = known.instance.caller_id == self.zone.uuid
         return InstanceStatus.ERROR if is_own else InstanceStatus.DELETED
 
-    def _move(self, known: Known, found: Found) -> None:
+    def _move(self, known: Known, found: Found, *staying: int) -> None:
         row = known.instance
         boot = reservations.read_ids(self.tx, [row.reservation_id])[row.caller_id, row.reservation_id]
         state = instance_states.read(self.tx, [row.uuid]).get(row.uuid)
         flavor = (
-            boot.spec.flavor if state is None else flavor_of(state.state.present_flavor, boot.spec.flavor)
+            boot.spec.flavor if state is None else found_states.flavor_there(state.state, boot.spec.flavor)
         )
         places = placements.read_by_uuid(self.tx, [row.uuid])
-        others = [p for p in places if p.number != found.number and p.state in WANTED]
+        others = [p for p in places if p.number not in (found.number, *staying) and p.state in WANTED]
         end_unwanted(self.tx, self.change, others, self.now, "found_elsewhere")
         try:
             where = self._claim(found, replace(boot.spec, flavor=flavor), places)
@@ -269,7 +274,7 @@ class _Settling:
         if is_shelved:
             row = row.wanting(at_new_place(row.state, Power.RUNNING), self.now, in_child=is_in_child)
         if is_in_child:
-            row = replace(row, state=_without_counts(row.state))
+            row = replace(row, state=found_states.without_counts(row.state))
         if is_shelved or is_in_child:
             instance_states.write(self.tx, [row], [row.uuid])
 
@@ -355,6 +360,7 @@ class _Settling:
         stored = _numbered(places, found.number)
         if stored is not None:
             placements.move(self.tx, self.change, stored, State.CONFIRMED, reason=RESTORED, repair=True)
+            agent_work.note_fetched(self.tx, [found.uuid])
         else:
             made = Placement(
                 uuid=found.uuid,
@@ -370,16 +376,6 @@ class _Settling:
             )
             placements.insert(self.tx, [made])
         instances.set_attempts(self.tx, self.change, {found.uuid: found.number}, found.status, self.now)
-
-
-def _without_counts(state: InstanceState) -> InstanceState:
-    """Return a state with no rebuilds and no resizes: a later report says how many there were."""
-    return replace(
-        state,
-        desired=replace(state.desired, rebuilds=0, resizes=NO_RESIZES),
-        observed=replace(state.observed, rebuilds=0, resizes=NO_RESIZES),
-        rebuilt_by=0,
-    )
 
 
 RESTORED = "restored"

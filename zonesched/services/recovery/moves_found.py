@@ -1,0 +1,67 @@
+"""Moves between local hosts that a recovery has found: their rows go on where the agents are with them."""
+
+from __future__ import annotations
+
+from zonesched.model.move_steps import MoveKind, MoveState
+from zonesched.model.placement import PlacementState
+from zonesched.services.life import moving
+from zonesched.services.recovery.decision import Known
+from zonesched.services.zone import Zone
+from zonesched.store import audit_moves, host_states, instances, moves, placements
+from zonesched.store.moves import Move
+from zonesched.store.placements import ClaimedHost, Placement
+from zonesched.store.recovery import Found
+from zonesched.store.store import Transaction
+
+
+def go_on(zone: Zone, tx: Transaction, change: int, known: Known, found: Found, now: float) -> None:
+    """Park the place where the rows have an instance, until it is built at the present one, or returns.
+
+    The rows may have its move from the old place; another one that they have is over, and one that they lack
+    counts as a migration.
+    """
+    assert known.place is not None
+    placements.move(tx, change, known.place, PlacementState.PARKED)
+    move = moves.living(tx, [found.uuid]).get(found.uuid)
+    if move is not None and not _is_that(move, known.place):
+        audit_moves.end_broken(tx, found.uuid, now)
+        move = None
+    if move is None:
+        move = _migration(zone, tx, known.place, now)
+        (instance,) = instances.read_by_uuid(tx, [found.uuid]).values()
+        moving.begin(tx, change, instance, move, now)
+    due_at = now + zone.conf.instance_build_timeout
+    host = _name_of(tx, found.host_id)
+    left = moves.step(
+        tx, move, state=MoveState.LEAVING, to_number=found.number, dest_host=host, updated_at=now
+    )
+    assert left is not None
+    moves.step(tx, left, state=MoveState.ARRIVING, updated_at=now, next_step_at=due_at)
+
+
+def _is_that(move: Move, old: Placement) -> bool:
+    is_begun = move.state in (MoveState.PLACING, MoveState.LEAVING)
+    return is_begun and move.from_number == old.number
+
+
+def _migration(zone: Zone, tx: Transaction, old: Placement, now: float) -> Move:
+    assert isinstance(old.where, ClaimedHost)
+    return Move(
+        id=zone.clock.new_uuid(),
+        uuid=old.uuid,
+        kind=MoveKind.MIGRATION,
+        state=MoveState.PLACING,
+        from_number=old.number,
+        source_host=_name_of(tx, old.where.host_id),
+        asked_host="",
+        # No action of the rows began it.
+        action=0,
+        created_at=now,
+        updated_at=now,
+        next_step_at=now,
+    )
+
+
+def _name_of(tx: Transaction, host_id: str) -> str:
+    host = host_states.read_one(tx, host_id)
+    return host.name if host is not None else ""
