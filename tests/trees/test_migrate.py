@@ -726,6 +726,26 @@ def test_one_that_ended_by_itself_before_it_left_is_not_started_by_its_move(
     assert shown(node, uuid) == ("SHUTOFF", None, "h2")
 
 
+def test_one_that_ends_by_itself_while_a_host_is_looked_for_does_not_end_the_action_of_its_move(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
+) -> None:
+    # given a server without any other action, whose report is as old as its boot
+    uuid = on_h1(tree, old)
+    act(node, uuid, MIGRATE)
+    # when
+    (line,) = old.work()
+    old.report([a_report(line, 0, "stopped", "ended_by_itself")])
+    ended = last(node, uuid)
+    tree.settle(1)
+    for agent in (old, new, old):
+        agent.converge()
+    # then the action ends with its move
+    assert ended == ("migrate", None, "")
+    assert last(node, uuid) == ("migrate", "done", "")
+    assert shown(node, uuid) == ("SHUTOFF", None, "h2")
+    nothing_is_wrong(tree)
+
+
 def test_one_that_ends_by_itself_as_it_arrives_is_shown_so_at_once(
     tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
 ) -> None:

@@ -25,6 +25,8 @@ COLUMNS = t.instance_actions.c
 _lock, _instance = t.instance_locks.c, t.instances.c
 _INSERT = Prepared(sa.insert(t.instance_actions))
 _IS_OPEN = COLUMNS.finished_at == 0.0
+# Others end in other ways: a move with its own row.
+_HAS_GENERATION = COLUMNS.generation > 0
 _COUNTS = Prepared(
     sa.select(
         COLUMNS.uuid,
@@ -56,16 +58,14 @@ _END: dict[str, Any] = {
 }
 _SUPERSEDE = Prepared(
     sa.update(t.instance_actions)
-    .where(COLUMNS.uuid == sa.bindparam("b_uuid"), _IS_OPEN)
-    # Those without a generation end in other ways: a move with its own row.
-    .where(COLUMNS.generation < sa.bindparam("b_generation"), COLUMNS.generation > 0)
+    .where(COLUMNS.uuid == sa.bindparam("b_uuid"), _IS_OPEN, _HAS_GENERATION)
+    .where(COLUMNS.generation < sa.bindparam("b_generation"))
     .values(_END)
 )
 _FINISH = Prepared(
     sa.update(t.instance_actions)
-    .where(
-        COLUMNS.uuid == sa.bindparam("b_uuid"), COLUMNS.generation == sa.bindparam("b_generation"), _IS_OPEN
-    )
+    .where(COLUMNS.uuid == sa.bindparam("b_uuid"), _IS_OPEN, _HAS_GENERATION)
+    .where(COLUMNS.generation == sa.bindparam("b_generation"))
     .values(_END)
 )
 _END_ONE = Prepared(
