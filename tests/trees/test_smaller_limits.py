@@ -11,6 +11,7 @@ import pytest
 from tests.builders.boots import FLAVOR, boot, counts, nothing_is_wrong, rows
 from tests.builders.timed_network import NEVER, SideBySide, TimedNetwork, Timeline
 from tests.builders.tree import Tree, a_host
+from tests.builders.wsgi_transport import Dead
 from zonesched.services import background
 
 STATES = "SELECT state, count(*) FROM placements GROUP BY state"
@@ -85,6 +86,27 @@ def test_a_boot_of_more_than_its_child_offers_to_one_select_gets_all_its_places(
     assert counts(tree, reservation_id) == {"BUILD": 100}
     assert dict(rows(tree, "leaf", STATES)) == {"confirmed": 100}
     nothing_is_wrong(tree)
+
+
+def test_a_zone_that_is_down_ends_no_boot_of_more_than_another_offers_to_one_select(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    tree.add("root", build_plan_blob_size=65_536)
+    hosts = [a_host("h1", vcpus=800, ram_mb=1_000_000, disk_gb=4000)]
+    tree.add("leaf", parent="root", hosts_=hosts, max_entries_per_select=40)
+    down = tree.add("down", parent="root", hosts_=[a_host("h2")])
+    tree.poll()
+    tree.nodes["root"].client().post("/flavors", FLAVOR)
+    tree.network.fault(down.url, Dead())
+
+    reservation_id = boot(tree, num_instances=100)
+    # Each select waits longer for the zone that is down than the one before.
+    for _ in range(3):
+        tree.settle()
+        tree.clock.advance(4.0 * tree.nodes["root"].zone.conf.retry_pause)
+        tree.beat()
+
+    assert counts(tree, reservation_id) == {"BUILD": 100}
+    assert dict(rows(tree, "leaf", STATES)) == {"confirmed": 100}
 
 
 def test_a_boot_of_more_than_is_offered_to_all_its_selects_says_so_and_keeps_nothing(tmp_path: Path) -> None:

@@ -242,7 +242,8 @@ class _Boot:
             entries = take()
             if len(entries) < missing and not self._offers.complete and self._may_select:
                 self._places_at = self._next_select_at()
-                return []
+                if not self._offers.limited:
+                    return []
         # Zones that offer no more to one select hold these places, so that the next select has others.
         is_enough = self._at.possible(len(entries)) >= self._required
         return entries if is_enough or (self._offers.limited and self._may_select) else []
