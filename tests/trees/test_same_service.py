@@ -61,8 +61,9 @@ def take_over(tree: Tree, agent: RealAgent) -> None:
     """Let an agent ask for the place of another one, which does not call meanwhile."""
     tree.nodes["zone"].zone.heartbeats.write()
     agent.work()
-    end(tree)
-    agent.work()
+    for _ in range(2):
+        tree.clock.advance(DOWN_S / 2)
+        agent.work()
 
 
 def test_a_second_agent_of_that_service_runs_and_ends_nothing_and_says_why_once(
@@ -181,26 +182,30 @@ def test_an_agent_takes_the_place_of_one_that_fences_once_nothing_of_that_runs(t
     assert register(first) == 200
     beat = {"service": "compute", "fence_after": fence_s}
     assert client.post("/hosts/beat", beat, headers={"X-Zonesched-Agent": first}).status == 204
-    # when another one comes, while the instances of the first may still run
-    refused = [register(second)]
-    end(tree)
-    refused.append(register(second))
-    tree.clock.advance(fence_s)
-    refused.append(register(second))
-    # then it is taken once they have ended for sure
-    tree.clock.advance(0.1 * fence_s + 5.0)
-    assert (refused, register(second)) == ([409, 409, 409], 200)
+    # when another one comes, and asks again and again
+    answers = []
+    for pause_s in (0.0, *[DOWN_S / 2] * 13, 6.0):
+        tree.clock.advance(pause_s)
+        answers.append(register(second))
+    # then it is refused while instances of the first may still run, and taken once they have ended for sure
+    assert answers == [409] * 14 + [200]
 
 
-def test_an_agent_takes_no_place_of_one_that_could_not_call_since_the_zone_was_away(tree: Tree) -> None:
+@pytest.mark.parametrize("is_restarted", [True, False], ids=["zone", "way_to_it"])
+def test_an_agent_takes_no_place_of_one_that_could_not_call_since_the_zone_was_away(
+    tree: Tree, is_restarted: bool
+) -> None:
     # given an agent with a server, and a second one that is refused
     first = an_agent(tree, 1)
     uuid = a_server(tree)
     second = an_agent(tree, 2)
     work(tree, first, second)
-    # when the zone is away for longer than it takes for an agent to be down, and the second one calls first
+    tree.nodes["zone"].zone.heartbeats.write()
+    second.work()
+    # when no agent reaches the zone for longer than it takes for one to be down, and the second one calls first
     end(tree)
-    tree.restart("zone")
+    if is_restarted:
+        tree.restart("zone")
     second.work()
     work(tree, first, second)
     # then the first has its place, and its server

@@ -131,7 +131,7 @@ class Zone:
             hosts=_hosts(conf, store, clock, schedulers.default),
             heartbeats=Heartbeats(store, clock, conf.service_down_time),
             fences=Fences(store, clock),
-            silences=Silences(clock),
+            silences=Silences(clock, conf.service_down_time / 2),
             group=group or open_group(conf.servicegroup_driver, uuid, "", conf.service_down_time),
             notifications=notifications,
             children=ZoneManager.from_conf(
