@@ -144,12 +144,17 @@ def test_polls_of_agents_are_logged_at_debug_level_alone(
     assert len(lines(logging.DEBUG)) == 2
 
 
-@pytest.mark.parametrize("next_one", ["the same process", "another process", "a process started since"])
+@pytest.mark.parametrize(
+    "next_one",
+    ["the same process", "another process", "one that wrote nothing then", "a process started since"],
+)
 def test_a_line_that_a_full_disk_has_cut_spoils_no_other(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, next_one: str
 ) -> None:
     path = tmp_path / "audit.log"
-    log, other = AuditLog(str(path)), AuditLog(str(path))
+    log, other, third = (AuditLog(str(path)) for _ in range(3))
+    third.write(ENTRY)
+    path.unlink()
     log.write(ENTRY)
     line = path.read_text()
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -165,6 +170,8 @@ def test_a_line_that_a_full_disk_has_cut_spoils_no_other(
             log.write(ENTRY)
         case "another process":
             other.write(ENTRY)
+        case "one that wrote nothing then":
+            third.write(ENTRY)
         case _:
             AuditLog(str(path)).write(ENTRY)
 

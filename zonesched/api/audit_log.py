@@ -53,7 +53,6 @@ class AuditLog:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._has_failed = True  # A process before this one, for all that is known.
         if path:
             try:
                 self._append(b"")
@@ -80,11 +79,9 @@ class AuditLog:
         try:
             # One write: lines of several threads and processes do not mix. After a part of a line, as a full
             # disk leaves it to whoever writes next, a new one begins.
-            whole = b"\n" + line if self._has_failed and _ends_torn(file) else line
-            self._has_failed = True
+            whole = b"\n" + line if _ends_torn(file) else line
             if os.write(file, whole) < len(whole):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            self._has_failed = False
         finally:
             os.close(file)
 
