@@ -18,6 +18,7 @@ from tests.builders.wsgi_transport import Dead, Duplicate, Fault, LostReply, Rep
 from zonesched.model.placement import PlacementState
 from zonesched.services import background
 from zonesched.services.children import children
+from zonesched.zones import parts
 from zonesched.zones.client import BUDGET_HEADER
 
 State = PlacementState
@@ -162,11 +163,19 @@ def test_a_boot_after_one_that_a_child_kept_waiting_tries_the_others_first(tmp_p
     assert placed_in(tree, "root") == {"a": 1, "b": 3}
 
 
-@pytest.mark.parametrize(("budget_s", "counts"), [(0.05, 0), (4.0, 0), (10.0, 1)])
+@pytest.mark.parametrize(
+    ("budget_s", "bytes_of_a_call", "counts"),
+    [(0.05, parts.MOST_BYTES, 0), (4.0, parts.MOST_BYTES, 0), (10.0, parts.MOST_BYTES, 1), (10.0, 1, 0)],
+)
 def test_only_a_child_that_had_time_to_hold_counts_as_slow_to_hold(
-    two_leaves: tuple[Tree, TimedNetwork], budget_s: float, counts: int
+    two_leaves: tuple[Tree, TimedNetwork],
+    monkeypatch: pytest.MonkeyPatch,
+    budget_s: float,
+    bytes_of_a_call: int,
+    counts: int,
 ) -> None:
     tree, network = two_leaves
+    monkeypatch.setattr(parts, "MOST_BYTES", bytes_of_a_call)
     region = tree.nodes["region"]
     network.takes = {tree.nodes["a"].url + "/servers": NEVER}
 

@@ -102,7 +102,7 @@ def send_builds(
     Children that have not answered within the spec's time budget are not waited for. A hold that ends before
     this zone's own, and too soon to be confirmed, counts as unanswered: else it would end the others with it.
     """
-    sent_at, ends_at = zone.clock.now(), zone.clock.monotonic() + spec.time_budget_s
+    sent_at = zone.clock.now()
     # Read here and not for each answer, which takes as long as the rest of its work.
     margin_s, retry_pause_s = zone.conf.hold_margin, zone.conf.retry_pause
     asked_s = hold_s + margin_s
@@ -125,12 +125,13 @@ def send_builds(
             for p in batch.placements
             if isinstance(p.where, AskedChild)
         ]
-        # A parent that leaves no time for an answer says nothing about the child.
-        has_time = ends_at - zone.clock.monotonic() >= zone.conf.zone_poll_timeout
+        asked_at = zone.clock.monotonic()
         try:
             answers = client.build(batch.reservation_id, spec, builds, asked_s, spec.time_budget_s)
         except ChildUnreachable as error:
-            if has_time and error.code == "child_timeout":
+            # A parent that leaves no time for an answer, or a part's share of it, says nothing about the child.
+            waited_s = zone.clock.monotonic() - asked_at
+            if error.code == "child_timeout" and waited_s >= zone.conf.zone_poll_timeout:
                 zone.children.holds.timed_out(batch.child_id)
             raise
         zone.children.holds.answered(batch.child_id)
