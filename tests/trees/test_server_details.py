@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -60,6 +61,15 @@ def test_metadata_is_added_replaced_and_removed(node: Node) -> None:
     assert ask(node, "GET", f"{uuid}/metadata/a").json == {"meta": {"a": "9"}}
     assert ask(node, "PUT", f"{uuid}/metadata", {"metadata": {"c": "3"}}).json == {"metadata": {"c": "3"}}
     assert ask(node, "GET", uuid).json["server"]["metadata"] == {"c": "3"}
+
+
+@pytest.mark.parametrize("name", ["a\u3000b", "a\u00a0b", "\U0001f469\u200d\U0001f4bb", "\ue000"])
+def test_every_key_and_tag_that_is_taken_is_found_by_its_url(node: Node, name: str) -> None:
+    uuid = server(node, tags=[name], metadata={name: "value"})
+
+    assert ask(node, "GET", f"{uuid}/metadata/{quote(name)}").json == {"meta": {name: "value"}}
+    assert ask(node, "DELETE", f"{uuid}/metadata/{quote(name)}").status == 204
+    assert ask(node, "DELETE", f"{uuid}/tags/{quote(name)}").status == 204
 
 
 def test_tags_are_added_replaced_and_removed(node: Node) -> None:

@@ -7,6 +7,7 @@ Nothing of a body is read before its sender is known and may make the call.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -20,7 +21,7 @@ from zonesched.api.call import IS_WANTED, Call, Site
 from zonesched.api.links import Links
 from zonesched.api.microversion import negotiate
 from zonesched.api.route import Route
-from zonesched.api.schemas.fields import Schema
+from zonesched.api.schemas.fields import PRINTABLE, Schema
 from zonesched.api.validation import validate
 from zonesched.errors import Forbidden, NotFound
 from zonesched.model.caller import Caller
@@ -29,6 +30,7 @@ from zonesched.store.outages import log_unreadable
 from zonesched.store.store import StoreError
 
 LONGEST_ARG = 255
+NAME = re.compile(PRINTABLE)
 
 
 def serve(site: Site, routes: Sequence[Route], request: Request, args: Mapping[str, str]) -> Answer:
@@ -70,7 +72,7 @@ def _answer(site: Site, route: Route, caller: Caller, request: Request, args: Ma
 
 def check_args(args: Mapping[str, str]) -> None:
     """Raise NotFound for a part of a path that no item can be named by."""
-    if any(len(arg) > LONGEST_ARG or not arg.isprintable() for arg in args.values()):
+    if any(len(arg) > LONGEST_ARG or not NAME.fullmatch(arg) for arg in args.values()):
         raise NotFound("There is no such item.")
 
 

@@ -37,7 +37,7 @@ NAMED_NETWORKS = ("public", "private", "loopback", "link-local")
 ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?")
 """An origin in the form of https://www.rfc-editor.org/rfc/rfc6454#section-6.2."""
 
-CAPABILITY_PART = re.compile(r"[^\x00-\x1f\x7f=;]+")
+CAPABILITY_PART = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069=;]+")
 MAX_CAPABILITY_KEY = 255
 """Key and values of a zone's capability, as a parent reads them; it would take another one for a lie."""
 

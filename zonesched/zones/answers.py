@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from zonesched.errors import ChildUnreachable
 from zonesched.model.build_plan import MAX_TIE, MAX_WEIGHT, FunnelStep, Refusal, Why
 from zonesched.model.console import MAX_CONSOLE_BYTES, ConsoleAnswer, ConsoleState
+from zonesched.model.controls import CONTROLS
 from zonesched.model.desired_call import DesiredAnswer, DesiredOf, Taken
 from zonesched.model.inconsistency import ReportedAudit, ReportedInconsistency
 from zonesched.model.observed_state import NO_MOVES, NO_RESIZES, MoveCounts, Observed, Power, Resizes
@@ -43,12 +44,12 @@ _REASON = re.compile(r"[a-z0-9_]{0,64}")
 _NAME = re.compile(rf"[A-Za-z0-9_.]{{1,{MAX_NAME}}}")
 WEIGHER_NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_NAME}}}")
 """A class, a dotted path, or an entry point, which may have hyphens."""
-_WORD = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
+_WORD = re.compile(rf"[^{CONTROLS}]{{1,255}}")
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _START = re.compile(rf"(?:{UUID.pattern})?")
 _OUTPUT = re.compile(rf"(?s:.{{0,{MAX_CONSOLE_BYTES}}})")
 _CURSOR = re.compile(r"[A-Za-z0-9._~:+/=-]{0,256}")
-_CAPABILITY = re.compile(r"[^\x00-\x1f\x7f=;]{1,255}=[^\x00-\x1f\x7f=]{0,4096}")
+_CAPABILITY = re.compile(rf"[^{CONTROLS}=;]{{1,255}}=[^{CONTROLS}=]{{0,4096}}")
 _NUMBER = r"-?[0-9]{1,25}(?:\.[0-9]{1,25})?(?:e[+-]?[0-9]{1,3})?"
 _RANGE = re.compile(f"{_NUMBER},{_NUMBER}")
 

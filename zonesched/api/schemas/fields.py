@@ -27,6 +27,7 @@ from pydantic_core import PydanticCustomError
 
 from zonesched.api.schemas.body_limit import SMALL, BodyLimit
 from zonesched.conf import Conf
+from zonesched.model.controls import CONTROLS
 from zonesched.model.request_spec import RESOURCES_SCOPE, TRAIT_SCOPE
 
 MAX_INT = 2**31 - 1
@@ -36,12 +37,12 @@ MAX_AGENT_ITEMS = 2000
 MAX_BUDGET_S = 3600.0
 FREE_JSON_BYTES = 64 * 1024
 CLASS_NAME = r"^[A-Z][A-Z0-9_]{0,63}$"
-PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
+PRINTABLE = rf"^[^{CONTROLS}]*$"
 UUID = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 ITEM_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$"
 FILTER_NAME = r"^[A-Za-z_][A-Za-z0-9_.]{0,254}$"
 
-TAG_TEXT = r"^[^,/\x00-\x1f]*$"
+TAG_TEXT = rf"^[^,/{CONTROLS}]*$"
 TRAIT = r"^[A-Za-z0-9_]{1,255}$"
 REASON_CODE = r"^[a-z0-9_]{0,64}$"
 USER_NAME = r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,254}$"

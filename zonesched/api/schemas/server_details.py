@@ -21,9 +21,10 @@ from zonesched.api.schemas.fields import (
     refusal,
 )
 from zonesched.errors import BadRequest
+from zonesched.model.controls import CONTROLS
 
 MAX_TAGS = 50
-TAG = re.compile(r"(?!\.{1,2}$)[^,/\x00-\x1f]{1,60}")
+TAG = re.compile(rf"(?!\.{{1,2}}$)[^,/{CONTROLS}]{{1,60}}")
 
 Tag = Annotated[str, Field(min_length=1, max_length=60, pattern=TAG_TEXT), PART_OF_PATH]
 
