@@ -202,7 +202,7 @@ def test_an_agent_takes_no_place_of_one_that_could_not_call_since_the_zone_was_a
     work(tree, first, second)
     tree.nodes["zone"].zone.heartbeats.write()
     second.work()
-    # when no agent reaches the zone for longer than it takes for one to be down, and the second one calls first
+    # when no agent reaches the zone for longer than service_down_time, and the second one calls first
     end(tree)
     if is_restarted:
         tree.restart("zone")

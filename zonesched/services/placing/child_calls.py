@@ -129,7 +129,7 @@ def send_builds(
         try:
             answers = client.build(batch.reservation_id, spec, builds, asked_s, spec.time_budget_s)
         except ChildUnreachable as error:
-            # A parent that leaves no time for an answer, or a part's share of it, says nothing about the child.
+            # Little time says nothing about the child: a parent's, or a part's share of it.
             waited_s = zone.clock.monotonic() - asked_at
             if error.code == "child_timeout" and waited_s >= zone.conf.zone_poll_timeout:
                 zone.children.holds.timed_out(batch.child_id)

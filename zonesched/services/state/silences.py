@@ -1,9 +1,9 @@
 """Agents whose place others ask for, and how long this process has seen nothing new of each.
 
 A process counts by its own monotonic time from the moment at which it first saw the last heartbeat in the
-rows, which is when another agent asked. The time before does not count, nor does most of a longer time in which
-the other one did not ask: while a zone, its database or the way to it was away, no agent could call, and the
-first call afterwards may be the other one's. Nor does a clock that is set.
+rows, which is when another agent asked. The time before does not count, nor does most of a longer time in
+which the other one did not ask: while a zone, its database or the way to it was away, no agent could call,
+and the first call afterwards may be the other one's. Nor does a clock that is set.
 """
 
 from __future__ import annotations
