@@ -248,3 +248,37 @@ def test_progress_is_one_line_on_a_terminal_and_plain_lines_elsewhere(
     progress.end()
 
     assert stream.getvalue() == written
+
+
+@pytest.mark.parametrize(("room", "rounds"), [(4, 3), (16, 3), (16, 1)])
+def test_a_server_whose_resize_waits_for_its_owner_is_listed(scene: Scene, room: int, rounds: int) -> None:
+    # given a server whose old place is on the host, and whose new one is there too, elsewhere or being built
+    (uuid,) = scene.with_servers(1, room=room)
+    client = scene.node.client()
+    client.post("/flavors", {"flavor": {**FLAVOR["flavor"], "id": "large", "name": "large", "vcpus": 5}})
+    assert client.post(f"/servers/{uuid}/action", {"resize": {"flavorRef": "large"}}).status == 202
+    for _ in range(rounds):
+        scene.work()
+    # when
+    scene.at_pause = Bounded(scene)
+    status = scene.command("host", "drain", "h1", "--json")
+    # then the command ends and names it
+    assert (status, scene.servers()[0]["status"]) == (1, "VERIFY_RESIZE")
+    assert scene.left() == [(uuid, "resize_not_confirmed")]
+    assert scene.command.err.splitlines()[-1].endswith("0 moving, 1 cannot move")
+    # and the next one ends with the host empty, once its owner has confirmed
+    assert client.post(f"/servers/{uuid}/action", {"confirmResize": None}).status == 202
+    assert scene.command("host", "drain", "h1", "--json") == int(room == 4)
+
+
+class Bounded:
+    """Work at each pause of a command that ends soon."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._pauses = 0
+
+    def __call__(self) -> None:
+        self._pauses += 1
+        assert self._pauses < 20, self._scene.command.err
+        self._scene.work()

@@ -20,6 +20,7 @@ from zonesched.model.task_state import MOVING
 UNSETTLED = ("BUILD", "UNKNOWN")
 """Statuses of instances that are being built: they can move a little later."""
 
+UNCONFIRMED = "resize_not_confirmed"
 REFUSALS = (400, 403, 409)
 COLUMNS = (Column("id", is_id=True), Column("name"), Column("error_code"), Column("message", rank=1))
 
@@ -101,7 +102,8 @@ class Drain:
     """State of a drain as one run of the command knows it; only the zone knows what moves, and where to.
 
     `asked`: the instances that this run has asked to move. `moving`: those that move and are still on the
-    host; one that was built elsewhere already claims its old place until the agent has ended it there.
+    host; one that was built elsewhere already claims its old place until the agent has ended it there, or as
+    long as its resize waits for its owner.
     """
 
     session: Session
@@ -123,33 +125,45 @@ class Drain:
         """Look at the host once, and ask as many of its instances to move as may."""
         host = self._host()
         names = {one["uuid"]: one["name"] for one in host["servers"]}
-        parting = max(0, host["running_vms"] - len(names))
+        kept = self._kept()
+        parting = max(0, host["running_vms"] - len(names) - len(kept))
         self.moving &= names.keys()
-        self.left = {id: left for id, left in self.left.items() if id in names}
+        self.left = {id: left for id, left in self.left.items() if id in names} | kept
         is_up = host["state"] == "up"
         for id, name in names.items():
             if not is_up:
                 self.left[id] = Left(id, name, "host_is_down", "The host is down: no instance can leave it.")
             elif id in self.moving or (id not in self.left and len(self.moving) + parting < self.parallel):
                 self._move(id, name)
-        self.known |= names.keys()
+        self.known |= names.keys() | kept.keys()
         self.before = parting if self.before is None else self.before
         total = len(self.known) + self.before
         return Seen(
             name=self.host_name,
             total=total,
-            gone=max(0, total - len(names) - parting),
+            gone=max(0, total - len(names.keys() | kept.keys()) - parting),
             moving=len(self.moving) + parting,
             left=tuple(self.left.values()),
             claims=host["running_vms"],
             is_up=is_up,
-            has_ended=not is_up or (not parting and names.keys() == self.left.keys()),
+            has_ended=not is_up or (not parting and names.keys() <= self.left.keys()),
         )
 
     def _host(self) -> Mapping[str, Any]:
         path, params = f"/os-hypervisors/{self.host_id}", {"with_servers": "true"}
         found: Mapping[str, Any] = self.session.call("GET", path, params=params)["hypervisor"]
         return found
+
+    def _kept(self) -> dict[str, Left]:
+        """Find the instances whose old place is kept here until their resize is confirmed or reverted."""
+        params = {"source_compute": self.host_name, "status": "finished"}
+        ids = {one["instance_uuid"] for one in pages(self.session, "/os-migrations", "migrations", params)}
+        servers = {id: self._server(id) for id in sorted(ids)}
+        return {
+            id: Left(id, one["name"], UNCONFIRMED, "Its resize waits to be confirmed or reverted.")
+            for id, one in servers.items()
+            if one
+        }
 
     def _move(self, id: str, name: str) -> None:
         """Ask an instance to move, unless it moves, cannot, or has something else under way."""
