@@ -16,6 +16,7 @@ from tests.builders.scenes import built_once
 from tests.builders.tree import Answer, Tree, a_host
 from tests.builders.wsgi_transport import Dead
 from tests.trees.test_actions_in_tree import Scene, a_scene
+from tests.trees.test_migrate import a_server_below
 from tests.trees.test_shelve_in_tree import differences, full, places, zone_of
 from zonesched.cli.session import Session
 
@@ -194,6 +195,28 @@ def test_those_that_cannot_leave_are_listed_with_the_reason(tmp_path: Path) -> N
 
     assert staying == {paused: "wrong_status", kept: "rebuild_elsewhere_refused"}
     assert sorted(there(scene)) == sorted([paused, kept])
+
+
+def test_one_that_moves_within_the_child_is_waited_for_and_leaves_then(tmp_path: Path) -> None:
+    tree, uuid, old, new = a_server_below(tmp_path)
+    root, leaf = tree.nodes["root"], tree.nodes["leaf"]
+    assert leaf.client().post(f"/servers/{uuid}/action", {"migrate": None}).status == 202
+    tree.settle()
+    (zone,) = root.client().get("/zones/detail").json["zones"]
+    root.client().call("PUT", f"/zones/{zone['id']}", {"zone": {"state": "disabled"}})
+
+    def drained() -> dict[str, Any]:
+        answer = root.client().post(f"/zones/{zone['id']}/action", {"drain": {"count": 1}})
+        return dict(answer.json["drain"])
+
+    meanwhile = drained()
+    for agent in (old, new):
+        agent.converge()
+    tree.settle()
+    afterwards = drained()
+
+    assert (meanwhile["asked"], meanwhile["waiting"], meanwhile["staying"]) == ([], 1, [])
+    assert afterwards["asked"] == [uuid]
 
 
 def test_a_zone_drains_its_own_servers_and_none_of_its_parent(tmp_path: Path) -> None:

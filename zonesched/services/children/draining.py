@@ -13,7 +13,7 @@ from functools import partial
 from zonesched import tracing
 from zonesched.errors import Conflict
 from zonesched.model.caller import Caller
-from zonesched.model.desired_state import NEW, Action, Desired, Illegal, expected_status, judge
+from zonesched.model.desired_state import NEW, Action, Desired, Illegal, Status, expected_status, judge
 from zonesched.model.group_place import Anywhere
 from zonesched.model.observed_state import Power
 from zonesched.model.placement import PlacementState
@@ -151,11 +151,13 @@ def _judge(zone: Zone, tx: Transaction, one: _Here) -> _Verdict:
     ):
         return _Stays("server_in_affinity_group")
     found = judge(Action.SHELVE, instance.status, state)
-    status = expected_status(instance.status, state).value
-    action = {"ACTIVE": "drain", "SHUTOFF": "drain stopped"}.get(status)
+    status = expected_status(instance.status, state)
+    action = {Status.ACTIVE: "drain", Status.SHUTOFF: "drain stopped"}.get(status)
     if isinstance(found, Illegal) or action is None:
         code = found.value if isinstance(found, Illegal) else Illegal.WRONG_STATUS.value
-        return _Waits() if code == Illegal.NOT_BUILT.value else _Stays(code)
+        # A move within the child ends by itself.
+        is_transient = code == Illegal.NOT_BUILT.value or status is Status.RESIZE
+        return _Waits() if is_transient else _Stays(code)
     return _Leaves(found, action)
 
 
