@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -23,15 +24,18 @@ from zonesched.model.boot_form import BootForm
 from zonesched.model.caller import Caller, Role
 from zonesched.model.catalog import CatalogFlavor, CatalogImage
 from zonesched.model.desired_state import Action
-from zonesched.model.instance_action import LockServer, UnlockServer
+from zonesched.model.instance_action import LockServer, ResizeServer, UnlockServer
 from zonesched.model.observed_state import Observed, Power
 from zonesched.model.placement import InstanceStatus
 from zonesched.model.request_spec import Flavor, Image
 from zonesched.services import background
 from zonesched.services.boot import boot
 from zonesched.services.catalog import flavors, images
+from zonesched.services.children import draining
 from zonesched.services.hosts import hosts
+from zonesched.services.moves import mover
 from zonesched.services.owners import action_history, actions, servers
+from zonesched.services.state import instance_events
 from zonesched.services.zone import Zone
 from zonesched.store import instances
 from zonesched.store.store import StoreError
@@ -158,6 +162,47 @@ def test_actions_are_told_when_they_have_ended_and_how(scene: Scene) -> None:
     data = stopped[0]["payload"]["nova_object.data"]
     assert (data["power_state"], data["action_initiator_user"], data["fault"]) == ("stopped", "user-1", None)
     assert scene.types() == ["instance.power_on.error"]
+
+
+@pytest.mark.parametrize(
+    ("action", "left", "last", "flavor"),
+    [
+        (Action.CONFIRM_RESIZE, 1, "instance.resize_confirm.end", "large"),
+        (Action.REVERT_RESIZE, 2, "instance.resize_revert.end", "small"),
+    ],
+)
+def test_a_resize_is_told_by_the_names_of_openstack_with_the_flavor_that_the_server_has(
+    scene: Scene, action: Action, left: int, last: str, flavor: str
+) -> None:
+    flavors.create(scene.zone.store, CatalogFlavor(Flavor("f2", "large", 2, 1024, 0)))
+    (uuid,) = scene.boot()
+    scene.report(uuid)
+    scene.act(uuid, ResizeServer("large"))
+    mover.work(scene.zone)
+    hosts.report(scene.zone, AGENT, "agent", [AgentReport(uuid, 1, AgentState.LEFT, left_for=2)])
+    hosts.desired(scene.zone.store, scene.zone.heartbeats, AGENT, "agent")
+    hosts.report(scene.zone, AGENT, "agent", [AgentReport(uuid, 2, AgentState.ACTIVE)])
+    resized = scene.told()[-1]
+    scene.act(uuid, action)
+    hosts.report(scene.zone, AGENT, "agent", [AgentReport(uuid, left, AgentState.GONE)])
+    ended = scene.told()[-1]
+
+    assert [told["event_type"] for told in (resized, ended)] == ["instance.resize_finish.end", last]
+    names = [_flavor(told)["name"] for told in (resized, ended)]
+    assert names == ["large", flavor]
+
+
+def test_each_action_has_a_name_in_the_form_of_openstack() -> None:
+    names = {action.recorded_as for action in Action} | draining.DRAINS.keys()
+
+    assert [
+        name for name in names if not re.fullmatch("[a-z_]+", instance_events.NAMES.get(name, name))
+    ] == []
+
+
+def _flavor(told: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = told["payload"]["nova_object.data"]["flavor"]["nova_object.data"]
+    return found
 
 
 def test_an_action_that_no_request_asked_for_has_the_id_of_its_list(scene: Scene) -> None:

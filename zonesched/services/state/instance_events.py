@@ -19,6 +19,7 @@ import orjson
 from zonesched.broker.contract import Event
 from zonesched.model.desired_state import NEW, Result
 from zonesched.model.instance_action import own_request_id
+from zonesched.model.instance_flavor import flavor_of
 from zonesched.model.instance_image import image_of
 from zonesched.model.placement import InstanceStatus
 from zonesched.store import instance_actions, instance_states, instances, reservations
@@ -34,6 +35,12 @@ NAMES: Mapping[str, str] = {
     "stop": "power_off",
     "shelve": "shelve_offload",
     "migrate": "resize_finish",
+    "resize": "resize_finish",
+    "confirmResize": "resize_confirm",
+    "revertResize": "resize_revert",
+    # It leaves its child zone as a shelved one does, and its evacuation is told after that.
+    "drain": "shelve_offload",
+    "drain stopped": "shelve_offload",
 }
 """OpenStack's names of events where they are not those of the actions."""
 
@@ -192,6 +199,7 @@ def _instance(subject: _Subject) -> dict[str, Any]:
     instance, spec = subject.instance, subject.boot.spec
     state = subject.stored.state if subject.stored is not None else NEW
     is_active = instance.status is InstanceStatus.ACTIVE
+    flavor = flavor_of(state.present_flavor, spec.flavor)
     launched_at = subject.stored.built_at if subject.stored is not None else instance.updated_at * is_active
     return {
         "uuid": instance.uuid,
@@ -205,11 +213,11 @@ def _instance(subject: _Subject) -> dict[str, Any]:
         "flavor": _object(
             "FlavorPayload",
             {
-                "flavorid": spec.flavor.id,
-                "name": spec.flavor.name,
-                "vcpus": spec.flavor.vcpus,
-                "memory_mb": spec.flavor.ram_mb,
-                "root_gb": spec.flavor.disk_gb,
+                "flavorid": flavor.id,
+                "name": flavor.name,
+                "vcpus": flavor.vcpus,
+                "memory_mb": flavor.ram_mb,
+                "root_gb": flavor.disk_gb,
             },
         ),
         "created_at": _time(instance.created_at),
