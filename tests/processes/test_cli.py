@@ -92,6 +92,17 @@ class TestHowItEnds:
         assert command.err == f"zonesched: It cannot be done. ({code})\n"
         assert command.out == ""
 
+    def test_no_answer_drives_the_terminal(self, command: StubCommand) -> None:
+        image = {"id": "i1", "name": "a\x1b[2Jb\x9b2Jc", "properties": {"k": "\x1b]0;title\x07"}}
+        command.stub.answer("GET", "/images/detail", (200, {"images": [image]}))
+        for form in ([], ["-o", "csv"], ["-o", "value"]):
+            assert command("image", "list", *form) == 0
+            assert "a\ufffd[2Jb\ufffd2Jc" in command.out
+            assert not re.search(r"[\x1b\x9b\x07]", command.out)
+        command.stub.answer("GET", "/images/detail", fault(403, "for\x9bbidden", "No\x1b[2J."))
+        assert command("image", "list") == 1
+        assert command.err == "zonesched: No\ufffd[2J. (for\ufffdbidden)\n"
+
     def test_a_foreign_error_body_is_told_by_its_status(self, command: StubCommand) -> None:
         command.stub.answer("GET", "/zones/detail", (403, b"<html>no</html>"))
         assert command("zone", "list") == 1

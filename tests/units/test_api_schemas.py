@@ -344,6 +344,12 @@ def test_hints_are_an_object(hints: Any) -> None:
     assert refusal.message == "os:scheduler_hints: must be an object"
 
 
+@pytest.mark.parametrize("control", ["\x1b[2J", "\x7f", "\x9b2J", "\x85"])
+def test_a_name_has_no_control_character_of_either_set(control: str) -> None:
+    refusal = refusal_of(CreateBody, a_body(name=f"web{control}"))
+    assert (refusal.code, refusal.field) == ("invalid_value", "server.name")
+
+
 @pytest.mark.parametrize(
     ("hint", "said"),
     [("same_host", "must be a uuid, in lower case and with hyphens"), ("group", "no control")],

@@ -16,6 +16,7 @@ import click
 
 from zonesched.cli.group import CommandGroup
 from zonesched.cli.session import Session, zone_options
+from zonesched.cli.table import cell
 from zonesched.compute.connection import ZoneRefused, ZoneUnavailable
 from zonesched.compute.credentials import CredentialsError
 from zonesched.errors import ZoneschedError
@@ -129,6 +130,5 @@ def _code_of(error: ZoneRefused) -> int:
 
 
 def _say(message: str, code: str, exit_code: int) -> int:
-    text = " ".join(message.split())
-    click.echo(f"zonesched: {text} ({code})" if code else f"zonesched: {text}", err=True)
+    click.echo(cell(f"zonesched: {message} ({code})" if code else f"zonesched: {message}"), err=True)
     return exit_code

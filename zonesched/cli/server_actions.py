@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -17,13 +16,11 @@ from zonesched.cli.lookup import find_reservation_id, find_server_id, pages
 from zonesched.cli.output import check_list_options, live_console, print_json, print_list
 from zonesched.cli.server_targets import print_refusal
 from zonesched.cli.session import Session, list_options, pass_session, zone_options
-from zonesched.cli.table import Column
+from zonesched.cli.table import CONTROLS, Column
 from zonesched.compute.connection import ZoneRefused
 
 Body = Mapping[str, Any]
 PAUSE_S = 0.5
-CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""Control characters, but for line feed and tab."""
 TASK = "OS-EXT-STS:task_state"
 ACTION_COLUMNS = (
     Column("action"),

@@ -9,6 +9,7 @@ import click
 
 from zonesched.cli.lookup import find_reservation_id
 from zonesched.cli.session import Session
+from zonesched.cli.table import cell
 from zonesched.compute.connection import ZoneRefused
 from zonesched.model.desired_state import Status
 
@@ -49,4 +50,4 @@ def count_refused(names: Iterable[str], act: Callable[[str], None]) -> int:
 
 def print_refusal(name: str, message: str, code: str) -> None:
     """Print on standard error why one of several is refused."""
-    click.echo(f"zonesched: {name}: {message} ({code})", err=True)
+    click.echo(cell(f"zonesched: {name}: {message} ({code})"), err=True)

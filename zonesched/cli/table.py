@@ -25,6 +25,8 @@ GAP = "  "
 EXACT = 2.0**53
 """Limit below which each whole number is a float."""
 
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Control characters, but for line feed and tab: what would drive the terminal."""
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _COLOURS = {
     "green": {"ACTIVE", "ready", "up", "enabled", "done"},
@@ -65,7 +67,7 @@ def cell(value: Any) -> str:
         case Mapping():
             return ", ".join(f"{key}={cell(inner)}" for key, inner in sorted(value.items()))
         case str():
-            return " ".join(value.split())
+            return CONTROLS.sub("\N{REPLACEMENT CHARACTER}", " ".join(value.split()))
         case Sequence():
             return ", ".join(cell(inner) for inner in value)
         case _:

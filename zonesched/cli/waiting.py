@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from zonesched.cli.screen import Screen
-from zonesched.cli.table import plain, print_table
+from zonesched.cli.table import cell, plain, print_table
 
 Lines = Sequence[Mapping[str, Any]]
 
@@ -44,7 +44,7 @@ def waiting_line(waiting: Lines) -> str:
     for line in waiting:
         where = f" ({line['child_zone']})" if "child_zone" in line else ""
         parts.append(f"{line['count']} for {_in_words(line)}{where}")
-    return f"waiting: {', '.join(parts)}" if parts else ""
+    return cell(f"waiting: {', '.join(parts)}") if parts else ""
 
 
 def _in_words(line: Mapping[str, Any]) -> str:
