@@ -546,6 +546,20 @@ class TestWhatIsSent:
             "os:scheduler_hints": {"query": ["<", 1], "colour": "red"},
         }
 
+    def test_a_record_is_for_its_owner_only_though_the_file_was_there(
+        self, command: StubCommand, tmp_path: Path
+    ) -> None:
+        record = tmp_path / "decision.json"
+        record.write_text("x" * 100)
+        record.chmod(0o644)
+        found = {"fits": 1, "num_instances": 1, "complete": True, "runs_out": [], "refused_by": []}
+        answer = {"dry_run": found, "record": {"hosts": ["h1"]}}
+        command.stub.answer("POST", "/zones/boot", (200, answer))
+        ask = ("zone", "boot", "--flavor", "f", "--name", "n", "--dry-run", "--record")
+        assert command(*ask, str(record)) == 0
+        assert json.loads(record.read_text()) == {"hosts": ["h1"]}
+        assert stat.S_IMODE(record.stat().st_mode) == 0o600
+
     def test_a_name_that_several_bear_asks_for_an_id(self, command: StubCommand) -> None:
         twins = [{"id": "z1", "name": "eu"}, {"id": "z2", "name": "eu"}]
         command.stub.answer("GET", "/zones", (200, {"zones": twins}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,8 @@ def _dry_run(session: Session, body: Mapping[str, Any], record: Path | None) -> 
     if record:
         # The record has names and addresses of the zone's hosts.
         with os.fdopen(os.open(record, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                os.fchmod(file.fileno(), 0o600)
             json.dump(answer.pop("record"), file)
     if session.as_json:
         print_json(answer)
