@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 import json
 import os
 import re
+import signal
 import socket
 import stat
 import subprocess
@@ -274,6 +276,34 @@ class TestHowItEnds:
         )
         done = subprocess.run(command, shell=True, capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (0, "")
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+    def test_a_watch_that_is_stopped_leaves_the_terminal_as_it_was(self, stub: StubZone, sent: int) -> None:
+        stub.answer("GET", "/reservations/r1", boot("BUILD", BUILD=2))
+        terminal, other_end = os.openpty()
+        program = str(Path(sys.executable).parent / "zonesched")
+        with subprocess.Popen(
+            [program, "--zone-url", stub.url, "reservation", "show", "r1", "--watch"],
+            stdout=other_end,
+            stderr=other_end,
+            # Whoever started pytest may have it ignore Ctrl-C.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        ) as watching:
+            os.close(other_end)
+            shown = b""
+            while shown.count(b"BUILD=2") < 2:
+                shown += os.read(terminal, 4096)
+            assert b"\x1b[?25l" in shown
+            watching.send_signal(sent)
+            assert watching.wait(timeout=30) == 130
+            shown = b""
+            with contextlib.suppress(OSError):
+                while more := os.read(terminal, 4096):
+                    shown += more
+        os.close(terminal)
+        assert b"\x1b[?25h" in shown
+        assert b"zonesched: stopped" in shown
 
     @pytest.mark.slow
     def test_a_character_that_the_terminal_lacks_is_replaced(self, stub: StubZone) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -74,12 +75,13 @@ def zonesched() -> None:
     [zonesched]. Options may stand anywhere after the command's name.
 
     Exit codes: 0 done; 1 the zone refused, or a check found something; 2 wrong usage; 3 the zone cannot be
-    reached; 4 not found.
+    reached; 4 not found; 130 stopped by Ctrl-C or SIGTERM.
     """
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command and exit."""
+    """Run one command and exit. SIGTERM ends it as Ctrl-C does."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     _complete_streams()
     sys.exit(run(arguments, Session()))
 
