@@ -1001,6 +1001,16 @@ class TestReservation:
         assert command("reservation", "show", "r1", "--watch") == code
         assert "RamFilter" in command.out
 
+    @pytest.mark.parametrize("form", [[], ["--json"]])
+    def test_a_boot_that_can_no_longer_be_watched_is_named(
+        self, command: StubCommand, form: list[str]
+    ) -> None:
+        command.stub.answer("POST", "/zones/boot", (202, {"reservation_id": "r1"}))
+        command.stub.answer("GET", "/reservations/r1", boot("BUILD", BUILD=1), fault(503, "overloaded"))
+        assert command("zone", "boot", "--flavor", "f", "--name", "n", "--watch", *form) == 3
+        followed = "the boot r1 goes on: zonesched reservation show r1 --watch follows it"
+        assert command.err == f"zonesched: {followed}\nzonesched: It cannot be done. (overloaded)\n"
+
     def test_watching_prints_json_at_the_end(self, command: StubCommand) -> None:
         command.stub.answer("GET", "/reservations/r1", boot("BUILD", BUILD=1), boot("ACTIVE", ACTIVE=1))
         assert command("reservation", "show", "r1", "--watch", "--json") == 0

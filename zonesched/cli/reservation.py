@@ -22,6 +22,7 @@ from zonesched.cli.session import Session, item_options, list_options, pass_sess
 from zonesched.cli.table import Column, cell, print_table
 from zonesched.cli.waiting import print_waiting, waiting_line
 from zonesched.cli.why import print_host, print_reasons, print_why, reason_lines
+from zonesched.compute.connection import ZoneCallError
 
 UNFINISHED = "BUILD"
 SHOWN_APART = ("instances", "reasons", "waiting_for", "why")
@@ -173,18 +174,29 @@ def cancel(session: Session, ids: tuple[str, ...]) -> None:
 
 def watch(session: Session, id: str, pause_s: float = 0.5) -> None:
     """Show a boot live until it has ended. Exits with 1 if fewer instances than its min_count are ACTIVE."""
-    found = _read(session, id)
-    with Live(_progress(found), console=live_console(), transient=session.as_json) as live:
-        while found["state"] == UNFINISHED:
-            session.pause(pause_s)
-            found = _read(session, id)
-            live.update(_progress(found))
+    try:
+        found = _follow(session, id, pause_s)
+    except (KeyboardInterrupt, ZoneCallError):
+        # Who does not know the id would boot once more.
+        followed = f"zonesched reservation show {id} --watch follows it"
+        click.echo(f"zonesched: the boot {id} goes on: {followed}", err=True)
+        raise
     if session.as_json:
         print_json({"reservation": found})
     elif not sys.stdout.isatty():
         click.echo()
     if not _is_met(found):
         sys.exit(1)
+
+
+def _follow(session: Session, id: str, pause_s: float) -> Mapping[str, Any]:
+    found = _read(session, id)
+    with Live(_progress(found), console=live_console(), transient=session.as_json) as live:
+        while found["state"] == UNFINISHED:
+            session.pause(pause_s)
+            found = _read(session, id)
+            live.update(_progress(found))
+    return found
 
 
 def _is_met(found: Mapping[str, Any]) -> bool:
