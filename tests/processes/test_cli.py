@@ -212,6 +212,8 @@ class TestHowItEnds:
         boot = ["zone", "boot", "--flavor", "small", "--name", "web", "--idempotency-key"]
         assert command(*boot, "a\nb") == command(*boot, "€") == 2
         assert "--idempotency-key takes visible ASCII characters alone" in command.err
+        assert command(*boot, "") == 2
+        assert "--idempotency-key is empty: a repeated call would boot once more" in command.err
         assert command.stub.asked == []
 
     @pytest.mark.parametrize("wanted", ["", ".."])
@@ -220,6 +222,8 @@ class TestHowItEnds:
         [
             ["reservation", "show"],
             ["reservation", "cancel"],
+            ["reservation", "list", "--marker"],
+            ["server", "list", "--reservation"],
             ["server", "delete", "--reservation"],
             ["keypair", "show"],
             ["user", "delete"],
@@ -229,7 +233,7 @@ class TestHowItEnds:
     def test_a_name_that_would_be_another_url_is_not_found(
         self, command: StubCommand, arguments: list[str], wanted: str
     ) -> None:
-        expected = 2 if (arguments[0], wanted) == ("server", "") else 4
+        expected = 2 if (arguments[:2], wanted) == (["server", "delete"], "") else 4
         assert command(*arguments, wanted) == expected
         assert command.stub.asked == []
 

@@ -50,14 +50,14 @@ def reservation() -> None:
 @click.option(
     "--limit", type=click.IntRange(1, 1000), default=1000, show_default=True, help="Maximum number of boots."
 )
-@click.option("--marker", default="", metavar="ID", help="Start after the boot of this id.")
+@click.option("--marker", metavar="ID", help="Start after the boot of this id.")
 @click.option("--all-tenants", is_flag=True, help="List the boots of all projects (admin).")
 @list_options
 @pass_session
-def list_(session: Session, limit: int, marker: str, all_tenants: bool) -> None:
+def list_(session: Session, limit: int, marker: str | None, all_tenants: bool) -> None:
     """List boots, newest first, with the number of instances by status."""
     params: dict[str, str | int] = {"limit": limit}
-    if marker:
+    if marker is not None:
         params["marker"] = find_reservation_id(session, marker)
     if all_tenants:
         params["all_tenants"] = "true"

@@ -39,7 +39,7 @@ def server() -> None:
 
 
 @server.command("list")
-@click.option("--reservation", default="", metavar="ID", help="Only the instances of one boot.")
+@click.option("--reservation", metavar="ID", help="Only the instances of one boot.")
 @click.option("--status", type=click.Choice(SERVER_STATUSES, case_sensitive=False), help="Only this status.")
 @click.option("--name", default="", help="Only instances whose name contains this text.")
 @click.option(
@@ -49,25 +49,26 @@ def server() -> None:
     show_default=True,
     help="Maximum number of instances.",
 )
-@click.option("--marker", default="", metavar="ID", help="Start after the instance of this id.")
+@click.option("--marker", metavar="ID", help="Start after the instance of this id.")
 @click.option("--all-tenants", is_flag=True, help="List the instances of all projects (admin).")
 @list_options
 @pass_session
 def list_(
     session: Session,
-    reservation: str,
+    reservation: str | None,
     status: str | None,
     name: str,
     limit: int,
-    marker: str,
+    marker: str | None,
     all_tenants: bool,
 ) -> None:
     """List instances, newest first; deleted ones only with --status DELETED."""
     wanted = {
-        "reservation_id": find_reservation_id(session, reservation) if reservation else "",
+        # The empty text of a script whose variable is not set is no boot: it does not ask for all of them.
+        "reservation_id": None if reservation is None else find_reservation_id(session, reservation),
         "status": status,
         "name": name,
-        "marker": find_server_id(session, marker) if marker else "",
+        "marker": None if marker is None else find_server_id(session, marker),
     }
     params: dict[str, str | int] = {key: value for key, value in wanted.items() if value}
     params["limit"] = limit

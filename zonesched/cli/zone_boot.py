@@ -78,6 +78,8 @@ def boot(
     """Boot instances on the best hosts of the whole tree, and print the id of their reservation."""
     if record and not dry_run:
         raise click.UsageError("--record needs --dry-run")
+    if idempotency_key == "":
+        raise click.UsageError("--idempotency-key is empty: a repeated call would boot once more")
     if idempotency_key and not (idempotency_key.isascii() and idempotency_key.isprintable()):
         raise click.UsageError("--idempotency-key takes visible ASCII characters alone")
     server: dict[str, Any] = {
