@@ -18,6 +18,7 @@ from zonesched.api.schemas.fields import Limits, Schema
 from zonesched.api.schemas.flavors import ExtraSpecsBody, FlavorBody
 from zonesched.api.schemas.hosts import RegisterBody, ReportsBody
 from zonesched.api.schemas.images import ImageBody
+from zonesched.api.schemas.keypairs import KeypairBody
 from zonesched.api.schemas.select import SelectBody
 from zonesched.api.schemas.server_details import MetadataBody
 from zonesched.api.schemas.server_list import ListQuery
@@ -385,6 +386,7 @@ def test_a_refusal_has_no_pattern_of_the_program(schema: type[Schema], body: dic
         (ImageBody, lambda name: {"image": {"name": "i", "properties": {name: "x"}}}),
         (ExtraSpecsBody, lambda name: {"extra_specs": {name: "x"}}),
         (UserBody, lambda name: {"user": {"name": "u", "role": "member", "project_id": name}}),
+        (KeypairBody, lambda name: {"keypair": {"name": name}}),
     ],
 )
 def test_what_no_url_can_name_is_refused(

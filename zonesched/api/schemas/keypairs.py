@@ -9,13 +9,14 @@ from pydantic import Field
 from zonesched.api.schemas.fields import (
     KEYPAIR_NAME,
     LONGEST_PAGE,
+    PART_OF_PATH,
     LenientQuery,
     PageLimit,
     Schema,
     Text,
 )
 
-KeypairName = Annotated[str, Field(min_length=1, max_length=255, pattern=KEYPAIR_NAME)]
+KeypairName = Annotated[str, Field(min_length=1, max_length=255, pattern=KEYPAIR_NAME), PART_OF_PATH]
 
 
 class NewKeypair(Schema):
