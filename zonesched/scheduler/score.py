@@ -189,19 +189,21 @@ def scale_of_hosts(weighers: HostWeighers, hosts: HostView, spec: RequestSpec) -
 
 
 def scale_of_ranges(
-    weighers: HostWeighers, ranges: Mapping[str, Range], hosts: HostView, spec: RequestSpec
+    weighers: HostWeighers, ranges: Mapping[str, Range], table: HostTable, spec: RequestSpec
 ) -> ScoreWeighing:
     """Return the scale of the configured weighers over hosts of which only the ranges are known.
 
-    A weigher with multiplier 0 stays, since an aggregate in a child zone may set another multiplier. `hosts`:
-    the local ones that are up. Raise WeigherFailed for a weigher that weighs them and has no range: without
-    an extent it would be left out of all scores, and nobody told.
+    A weigher with multiplier 0 stays, since an aggregate in a child zone may set another multiplier. Raise
+    WeigherFailed for a weigher that weighs hosts of the table and has no range: without an extent it would be
+    left out of all scores, and nobody told.
     """
     scales = []
     for name, weigher in weighers.configured.items():
         if _weighs(name, weigher, spec):
-            if name not in ranges and len(hosts) and _weighs_any(weighers, name, weigher, hosts):
-                raise WeigherFailed(name)
+            if name not in ranges:
+                hosts = hosts_up(table)
+                if len(hosts) and _weighs_any(weighers, name, weigher, hosts):
+                    raise WeigherFailed(name)
             scales.append(choose_scale(name, weigher, ranges.get(name, Range(0.0, 0.0))))
     return ScoreWeighing(tuple(scales))
 
