@@ -25,6 +25,7 @@ from tests.builders.parent_calls import (
 from tests.builders.played_agent import PlayedAgent
 from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
+from zonesched.model.request_wire import spec_to_wire
 from zonesched.zones.answers import MAX_GENERATION
 
 SLOTS = 32
@@ -382,3 +383,20 @@ def test_a_parents_generations_refuse_no_report_of_an_agent(tmp_path: Path) -> N
     assert shown[uuid(3)]["status"] == "ACTIVE"
     assert shown[uuid(1)]["observed"]["generation"] == MAX_GENERATION
     assert shown[uuid(1)]["observed"]["power"] == "stopped"
+
+
+# -- entries -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("skip", [SLOTS - 1, SLOTS])
+def test_a_parent_pays_for_the_entries_that_its_page_skips(tmp_path: Path, skip: int) -> None:
+    # Given a parent that may have as many entries as its zone may have of the zone's child
+    _, middle, parent = a_middle(tmp_path, parent_entries_per_minute=SLOTS)
+    select = {"version": 1, "request_spec": spec_to_wire(a_spec(SLOTS)), "page": {"skip": skip, "entries": 1}}
+
+    # When it asks for the last entry, or for none, which its zone can tell only from all of them
+    answers = [middle.client(parent).post("/zones/select", select) for _ in range(2)]
+
+    # Then it uses up its own entries, and not all those of the zone, which are for others too
+    assert [answer.status for answer in answers] == [200, 429]
+    assert refusal(answers[1]) == (429, "parent_entries_per_minute")

@@ -88,7 +88,7 @@ LIMITS = [
         "parent_entries_per_minute",
         default=100_000_000,
         min=1,
-        help="Entries per minute in the answers to one parent's selects, alternates included, also the burst"
-        " size; each process counts for itself.",
+        help="Entries per minute in the answers to one parent's selects, alternates and those that a page"
+        " skips included, also the burst size; each process counts for itself.",
     ),
 ]

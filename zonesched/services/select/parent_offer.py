@@ -52,7 +52,8 @@ def answer_parent(
     offered = page.skip + len(decision.plan.entries)
     is_cut = spec.num_instances < unverified_spec.num_instances and offered >= spec.num_instances
     offer = _seal(zone, caller, unverified_spec, decision, more=is_cut or decision.plan.limited)
-    zone.quotas.note_entries(caller.user_id, offer.entries)
+    # Those that a page skips were asked for below, too, in this zone's name.
+    zone.quotas.note_entries(caller.user_id, min(page.skip, spec.num_instances) + offer.entries)
     return offer
 
 

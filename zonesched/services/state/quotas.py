@@ -148,7 +148,7 @@ class Quotas:
             rate.charge(parent_id, self._limit(parent_id, code))
 
     def note_entries(self, parent_id: str, entries: int) -> None:
-        """Note the number of entries in an answer to a parent."""
+        """Note the number of entries in an answer to a parent, with those before its page."""
         self._entries.charge(parent_id, self._limit(parent_id, "parent_entries_per_minute"), entries)
 
     def admit_holds(self, tx: Transaction, parent_id: str, holds: int, new_instances: int) -> None:
