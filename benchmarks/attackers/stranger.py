@@ -79,6 +79,11 @@ def slow_heads(attacker: Attacker) -> None:
     drip(attacker, MANY, b"GET /health HTTP/1.1\r\nX-Slow: ", b"x")
 
 
+def slow_ends_of_heads(attacker: Attacker) -> None:
+    """Each byte is looked for in a head that has thousands of lines already."""
+    drip(attacker, MANY, b"GET /health HTTP/1.1\r\n" + b"a:\r\n" * 7_000, b"a", pause_s=0.001)
+
+
 def slow_bodies(attacker: Attacker) -> None:
     drip(attacker, MANY, b"POST /servers HTTP/1.1\r\n" + HEAD + b"Content-Length: 30000\r\n\r\n{", b" ")
 
@@ -248,6 +253,7 @@ ATTACKS = (
     Attack("stranger-connection-flood", "opens and closes connections, 200 at a time", connection_flood),
     Attack("stranger-held-connections", "holds 800 connections that say nothing", held_connections),
     Attack("stranger-slow-heads", "sends the heads of 400 requests byte by byte", slow_heads),
+    Attack("stranger-slow-ends", "sends the ends of 400 long heads byte by byte", slow_ends_of_heads),
     Attack("stranger-slow-bodies", "sends 400 bodies byte by byte", slow_bodies),
     Attack("stranger-slow-chunks", "sends 400 bodies in chunks of a byte", slow_chunks),
     Attack("stranger-never-reads", "pipelines questions for the largest answer and reads none", never_reads),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import timeit
 from itertools import pairwise
 
 import pytest
@@ -117,3 +118,21 @@ def test_what_is_taken_is_gone() -> None:
     request.take()
     assert not request
     assert not request.add(b"GET")
+
+
+@given(st.lists(st.sampled_from([b"\r", b"\n", b"\r\n", b"a", b"a\r"]), max_size=8))
+def test_a_line_feed_alone_ends_the_wait_wherever_the_head_is_cut(pieces: list[bytes]) -> None:
+    head = b"".join(pieces)
+    ended = [number for number in range(1, len(head) + 1) if head[:number].endswith((b"\r\n\r\n", b"\n"))]
+    ended = [n for n in ended if head[:n].endswith(b"\r\n\r\n") or not head[:n].endswith(b"\r\n")]
+
+    assert whole_after([head[n : n + 1] for n in range(len(head))]) == (ended[0] if ended else 0)
+
+
+def test_a_byte_costs_the_same_in_a_long_head() -> None:
+    def costs(lines: int) -> float:
+        request = RequestBytes()
+        request.add(b"GET / HTTP/1.1\r\n" + b"a:\r\n" * lines)
+        return min(timeit.repeat(lambda: request.add(b"a"), number=20, repeat=40))
+
+    assert costs(7_000) < 10 * costs(10)

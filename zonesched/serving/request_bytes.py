@@ -14,6 +14,7 @@ GATHERED_BODY_BYTES = 32 * 1024
 """Max bytes of a body that is waited for from an unknown sender."""
 
 _END = b"\r\n\r\n"
+_BARE_LINE_FEED = re.compile(rb"(?<!\r)\n")
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*(?=\r\n)", re.IGNORECASE)
 _UNKNOWN_LENGTH = re.compile(
     rb"\r\n(?:transfer-encoding:|expect:|content-length:[ \t]*[0-9]{19})", re.IGNORECASE
@@ -45,13 +46,15 @@ class RequestBytes:
 
     def add(self, piece: bytes) -> bool:
         """Add a piece; return true once the request is complete."""
-        searched = max(0, len(self._pieces) - len(_END) + 1)
+        # Only what is new is searched: a head that comes byte by byte costs what its bytes cost.
+        new = len(self._pieces)
+        searched = max(0, new - len(_END) + 1)
         self._pieces += piece
         if not self._head_bytes:
             end = self._pieces.find(_END, searched)
             if end < 0:
                 self.is_too_long = len(self._pieces) > HEAD_BYTES
-                return self.is_too_long or self._has_bare_line_feed()
+                return self.is_too_long or _BARE_LINE_FEED.search(self._pieces, new) is not None
             self._read_head(bytes(self._pieces[: end + 2]))
             self._head_bytes = end + len(_END)
         return self.is_complete
@@ -76,9 +79,6 @@ class RequestBytes:
         self._pieces.clear()
         self._head_bytes = 0
         return taken
-
-    def _has_bare_line_feed(self) -> bool:
-        return self._pieces.count(b"\n") != self._pieces.count(b"\r\n")
 
     def _read_head(self, head: bytes) -> None:
         found = _AUTHORIZATION.search(head)
