@@ -276,6 +276,29 @@ def test_renamed_columns_keep_their_values(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("resize", "sizes"),
+    [
+        ({"flavor": ""}, (1, 64)),
+        ({"flavor": '{"vcpus":2,"ram":128}'}, (2, 128)),
+        ({"flavor": "", "desired_flavor": '{"vcpus":3,"ram":192}', "observed_resizes_begun": 15}, (3, 192)),
+    ],
+    ids=["as booted", "resized", "waits for its confirmation"],
+)
+def test_instances_get_the_sizes_of_their_present_flavors(
+    tmp_path: Path, resize: dict[str, object], sizes: tuple[int, int]
+) -> None:
+    store = a_filled_store_of("0037", tmp_path)
+    boot = '{"flavor":{"id":"f","vcpus":1,"ram":64}}'
+    store.write(lambda tx: tx.execute(sa.update(tables.reservations).values(spec=boot)))
+    store.write(lambda tx: tx.execute(sa.update(tables.instance_states).values(resize)))
+
+    schema.upgrade(store)
+
+    columns = tables.instances.c.vcpus, tables.instances.c.ram_mb
+    assert store.read(lambda tx: tx.execute(sa.select(*columns)).one()) == sizes
+
+
+@pytest.mark.parametrize(
     ("stored", "now"),
     [
         ("deleted_below", "deleted_in_child"),

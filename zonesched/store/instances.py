@@ -104,8 +104,8 @@ class Instance:
 
     `reason`: the reason code of its end, or of its last failed build until it is placed again.
 
-    `group_id` ("" without a group) comes from its request; `flavor_id` and `image_key` are its present ones.
-    `ended_at`: when one in ERROR or DELETED ended; without a meaning for others.
+    `group_id` ("" without a group) comes from its request; `flavor_id`, `vcpus`, `ram_mb` and `image_key`
+    are of its present flavor and image. `ended_at`: when one in ERROR or DELETED ended; unused in others.
     """
 
     uuid: str
@@ -126,6 +126,8 @@ class Instance:
     updated_at: float
     failed_builds: int = 0
     ended_at: float = 0.0
+    vcpus: int = 0
+    ram_mb: int = 0
 
 
 def of_request(
@@ -161,6 +163,8 @@ def of_request(
         created_at=now,
         updated_at=now,
         ended_at=now,
+        vcpus=spec.flavor.vcpus,
+        ram_mb=spec.flavor.ram_mb,
     )
 
 
@@ -238,8 +242,9 @@ def set_image(tx: Connection, change: int, uuid: str, image: Image) -> None:
 
 
 def set_flavor(tx: Connection, change: int, uuid: str, flavor: Flavor) -> None:
-    """Note the flavor of a resized instance, by which the instances of its host are counted."""
-    tx.execute(sa.update(t.instances).where(COLUMNS.uuid == uuid).values(flavor_id=flavor.id))
+    """Note the flavor of a resized instance, by which those of its host and its project are counted."""
+    values = {"flavor_id": flavor.id, "vcpus": flavor.vcpus, "ram_mb": flavor.ram_mb}
+    tx.execute(sa.update(t.instances).where(COLUMNS.uuid == uuid).values(**values))
     _touch_hosts(tx, change, uuid)
 
 
@@ -354,24 +359,9 @@ def note_failed_build(tx: Connection, uuid: str) -> int:
 
 def _to_row(i: Instance) -> dict[str, Any]:
     return {
-        "uuid": i.uuid,
-        "caller_id": i.caller_id,
-        "project_id": i.project_id,
-        "user_id": i.user_id,
-        "reservation_id": i.reservation_id,
-        "position": i.position,
-        "name": i.name,
+        **vars(i),
         "passthrough": orjson.dumps(dict(i.passthrough)).decode(),
-        "flavor_id": i.flavor_id,
-        "image_key": i.image_key,
-        "group_id": i.group_id,
         "status": i.status.value,
-        "reason": i.reason,
-        "attempt": i.attempt,
-        "failed_builds": i.failed_builds,
-        "created_at": i.created_at,
-        "updated_at": i.updated_at,
-        "ended_at": i.ended_at,
     }
 
 
@@ -396,4 +386,6 @@ def from_row(row: Any) -> Instance:
         updated_at=row.updated_at,
         failed_builds=row.failed_builds,
         ended_at=row.ended_at,
+        vcpus=row.vcpus,
+        ram_mb=row.ram_mb,
     )

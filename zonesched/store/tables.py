@@ -299,6 +299,9 @@ instances = Table(
     Column("flavor_id", NAME, nullable=False),
     Column("image_key", Text, nullable=False),
     Column("group_id", NAME, nullable=False),
+    # The sizes of its present flavor, which the use of its project sums up.
+    Column("vcpus", Integer, nullable=False, server_default="0"),
+    Column("ram_mb", Integer, nullable=False, server_default="0"),
     Column("status", String(16), nullable=False),
     Column("reason", String(64), nullable=False),
     Column("attempt", Integer, nullable=False),

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.model.placement import COUNTED_STATUSES, UNCONFIRMED, WANTED
-from zonesched.model.request_spec import Flavor
-from zonesched.model.request_wire import flavor_from_wire
-from zonesched.store import instance_states
 from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, is_in
 from zonesched.store.reservations import ReservationState
@@ -46,53 +42,27 @@ def instances(tx: Connection, caller_id: str, project_id: str | None = None) -> 
 
 
 @dataclass(frozen=True)
-class OfFlavor:
-    """Number of a project's instances of one flavor."""
+class ProjectSum:
+    """Number of a project's instances, and the sums of their sizes."""
 
-    count: int
-    flavor: Flavor
+    instances: int
+    vcpus: int
+    ram_mb: int
 
 
-def by_flavor(tx: Connection, caller_id: str, project_id: str) -> list[OfFlavor]:
-    """Count the instances of a project as `instances` does, by the flavors that they have.
-
-    Those of one id differ where a flavor was removed and made anew.
-    """
-    by_boot = (
-        sa.select(
-            _instance.reservation_id,
-            instance_states.PRESENT_FLAVOR.label("present_flavor"),
-            sa.func.count().label("number"),
-        )
-        .select_from(t.instances)
-        .outerjoin(t.instance_states, t.instance_states.c.uuid == _instance.uuid)
-        .where(
-            _instance.caller_id == caller_id,
-            _instance.project_id == project_id,
-            is_in(_instance.status, COUNTED_STATUSES),
-        )
-        .group_by(_instance.reservation_id, sa.text("present_flavor"))
-    ).subquery()
-    flavor = sa.func.coalesce(sa.func.nullif(by_boot.c.present_flavor, ""), _booted_flavor(tx))
-    statement = (
-        sa.select(flavor.label("flavor_text"), sa.func.sum(by_boot.c.number).label("number"))
-        .join(
-            t.reservations,
-            (_reservation.id == by_boot.c.reservation_id) & (_reservation.caller_id == caller_id),
-        )
-        .group_by(sa.text("flavor_text"))
+def sum_of_project(tx: Connection, caller_id: str, project_id: str) -> ProjectSum:
+    """Sum up the instances of a project that `instances` counts, by the flavors that they have."""
+    statement = sa.select(
+        sa.func.count(),
+        sa.func.coalesce(sa.func.sum(_instance.vcpus), 0),
+        sa.func.coalesce(sa.func.sum(_instance.ram_mb), 0),
+    ).where(
+        _instance.caller_id == caller_id,
+        _instance.project_id == project_id,
+        is_in(_instance.status, COUNTED_STATUSES),
     )
-    return [
-        OfFlavor(int(row.number), flavor_from_wire(orjson.loads(row.flavor_text)))
-        for row in tx.execute(statement)
-    ]
-
-
-def _booted_flavor(tx: Connection) -> sa.ColumnElement[str]:
-    """Return the text of the flavor of a boot's request."""
-    if tx.dialect.name == "postgresql":
-        return sa.func.json_extract_path_text(sa.cast(_reservation.spec, sa.JSON), "flavor")
-    return sa.func.json_extract(_reservation.spec, "$.flavor")
+    count, vcpus, ram_mb = tx.execute(statement).one()
+    return ProjectSum(int(count), int(vcpus), int(ram_mb))
 
 
 def server_groups(tx: Connection, project_id: str) -> int:

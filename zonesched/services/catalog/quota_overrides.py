@@ -71,11 +71,11 @@ def use_of_project(store: Store, zone_uuid: str, project_id: str) -> ProjectUse:
     """Sum up the instances of a project that run or may still be built, and count its server groups."""
 
     def fn(tx: Transaction) -> ProjectUse:
-        found = usage.by_flavor(tx, zone_uuid, project_id)
+        found = usage.sum_of_project(tx, zone_uuid, project_id)
         return ProjectUse(
-            instances=sum(one.count for one in found),
-            vcpus=sum(one.count * one.flavor.vcpus for one in found),
-            ram_mb=sum(one.count * one.flavor.ram_mb for one in found),
+            instances=found.instances,
+            vcpus=found.vcpus,
+            ram_mb=found.ram_mb,
             server_groups=usage.server_groups(tx, project_id),
         )
 

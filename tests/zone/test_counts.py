@@ -1,0 +1,36 @@
+"""What a project has is counted from short rows by an index, whatever it has booted before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders.clock import FakeClock
+from tests.builders.one_zone import a_zone, put_instance, put_reservation, sql
+from tests.builders.query_plans import sqlite_plans
+from zonesched.store import usage
+from zonesched.store.usage import ProjectSum
+
+
+def test_the_sizes_of_a_project_are_summed_up_without_its_ended_instances(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path, FakeClock())
+    put_reservation(zone, num_instances=3)
+    uuids = [put_instance(zone) for _ in range(3)]
+    sql(zone, "UPDATE instances SET vcpus = 2, ram_mb = 512")
+    sql(zone, "UPDATE instances SET status = 'ERROR' WHERE uuid = :uuid", uuid=uuids[0])
+
+    found = zone.store.read(lambda tx: usage.sum_of_project(tx, zone.uuid, "project-1"))
+    others = zone.store.read(lambda tx: usage.sum_of_project(tx, zone.uuid, "project-2"))
+
+    assert found == ProjectSum(instances=2, vcpus=4, ram_mb=1024)
+    assert others == ProjectSum(instances=0, vcpus=0, ram_mb=0)
+
+
+@pytest.mark.sqlite
+def test_the_sizes_of_a_project_are_read_from_its_instances_alone(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path, FakeClock())
+
+    plans = sqlite_plans(zone.store, lambda tx: usage.sum_of_project(tx, zone.uuid, "project-1"))
+
+    assert [plan.split()[1] for plan in plans] == ["instances"]
