@@ -34,3 +34,17 @@ def test_the_sizes_of_a_project_are_read_from_its_instances_alone(tmp_path: Path
     plans = sqlite_plans(zone.store, lambda tx: usage.sum_of_project(tx, zone.uuid, "project-1"))
 
     assert [plan.split()[1] for plan in plans] == ["instances"]
+
+
+@pytest.mark.sqlite
+def test_open_boots_of_a_project_are_counted_without_its_settled_ones(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path, FakeClock())
+
+    # given the index that SQLite prefers where it takes two for equally good: the one made last
+    sql(zone, "DROP INDEX ix_reservations_listing")
+    columns = "caller_id, project_id, created_at, id"
+    sql(zone, f"CREATE INDEX ix_reservations_listing ON reservations ({columns})")
+
+    (plan,) = sqlite_plans(zone.store, lambda tx: usage.open_boots(tx, zone.uuid, "project-1"))
+
+    assert "ix_reservations_work (state=?)" in plan
