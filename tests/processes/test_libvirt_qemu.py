@@ -159,3 +159,38 @@ def test_a_qemu_that_hangs_holds_up_no_other_instance_and_ends_when_that_is_aske
         assert pid not in processes(bench)
     finally:
         executor.stop()
+
+
+def test_a_qemu_that_hangs_in_another_state_than_it_was_left_in_holds_up_no_other_instance(
+    bench: LibvirtBench,
+) -> None:
+    driver, executor, told = bench.driver(), ThreadExecutor(), list[DriverEvent]()
+
+    def has_told(event: DriverEvent) -> bool:
+        told.extend(driver.poll())
+        return event in told
+
+    for number in range(driver.workers):
+        executor.start_loop(f"driver-{number}", driver.work)
+    try:
+        for key in (A, B):
+            driver.spawn(wanted(key, ram=128, disk=1))
+        eventually("they run", lambda: has_told(Built(A)) and has_told(Built(B)))
+        [pid] = [pid for pid, line in processes(bench).items() if A.uuid in line]
+        # As QEMU itself pauses one whose disk is full, and hangs when the disk's server is gone.
+        bench.domain(A).suspend()
+        os.kill(pid, signal.SIGSTOP)
+        asking = threading.Thread(target=lambda: bench.domain(A).memoryStats(), daemon=True)
+        asking.start()
+        occupied = bench.libvirt.VIR_DOMAIN_CONTROL_OCCUPIED
+        eventually("libvirt waits for it", lambda: bench.domain(A).controlInfo()[0] == occupied)
+
+        bench.clock.advance(2)
+        eventually("a thread is at it", lambda: A in driver._at_work)
+        driver.apply(B, desired(1, Power.PAUSED))
+        paused = Changed(B, Observed(1, Power.PAUSED))
+        # Libvirt gives up to wait for a domain after 30 seconds.
+        eventually("its neighbour is paused", lambda: has_told(paused), timeout_s=20.0)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+        executor.stop()

@@ -243,24 +243,19 @@ class LibvirtDriver:
         with self._guard:
             now = self._clock.monotonic()
             resting = [each for each in self._instances.values() if each.is_resting]
-            resting = [each for each in resting if each.key not in self._at_work]
             if now < self._looks_at or not resting:
                 return
             self._looks_at = now + LOOK_S
-            # Nobody changes them between the look and what follows from it.
-            self._at_work.update((each.key, now) for each in resting)
-        try:
-            domains = self._domains.all()
-            for instance in resting:
-                self._happened += instance.advance(domains.get(instance.key))
-        finally:
-            with self._guard:
-                for instance in resting:
-                    del self._at_work[instance.key]
+        domains = self._domains.all()
+        self._advance([each for each in resting if not each.is_as_left(domains.get(each.key))])
 
     def _step(self) -> None:
         with self._guard:
             instances = [each for each in self._instances.values() if not each.is_waiting]
+        self._advance(instances)
+
+    def _advance(self, instances: Sequence[LibvirtInstance]) -> None:
+        """Take one step of each that no other thread is at, by its domain as it is then."""
         for instance in instances:
             with self._held(instance) as is_held:
                 if is_held:

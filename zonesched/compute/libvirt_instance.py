@@ -78,6 +78,12 @@ class LibvirtInstance:
         """Tell whether nothing of it is to stay."""
         return self._phase == self._end
 
+    def is_as_left(self, domain: Domain | None) -> bool:
+        """Tell whether nothing follows from a look at the domain of one that rests."""
+        if domain is None or self._around.monotonic() >= self._write_again_at:
+            return False
+        return domain.power is (self._unwritten or domain.marker).power
+
     def advance(self, domain: Domain | None) -> Sequence[DriverEvent]:
         """Take one step, given the domain of this uuid; return its events. Raises LibvirtAway."""
         if domain is not None and self._unwritten is not None:
@@ -175,7 +181,7 @@ class LibvirtInstance:
 
     def _rest(self, domain: Domain | None) -> Sequence[DriverEvent]:
         """Detect what it does by itself, and what is done to it behind the driver's back."""
-        if domain is None:
+        if domain is None or domain.marker.key != self.key:
             return self._fail(LOST)
         if domain.power is domain.marker.power:
             if self._around.monotonic() >= self._write_again_at:
