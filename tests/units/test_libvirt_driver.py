@@ -14,7 +14,7 @@ import pytest
 
 from tests.builders.dead_folder import dead_folder
 from tests.builders.libvirt_bench import ROUNDS, Killed, LibvirtBench, desired, dies_at, wanted
-from zonesched.compute.desired_state import Observed, Power, RebootType
+from zonesched.compute.desired_state import Desired, Observed, Power, RebootType
 from zonesched.compute.driver import DriverUnknown, HasHost, HasWork, load_driver
 from zonesched.compute.lease import Lease
 from zonesched.compute.libvirt_domain import Refused
@@ -570,6 +570,34 @@ class TestAway:
         driver.apply(A, desired(1, Power.STOPPED))
 
         assert bench.told(driver) == [reached(1, Power.STOPPED)]
+
+
+class TestHung:
+    def test_what_the_zone_asks_again_during_a_step_waits_once(
+        self, bench: LibvirtBench, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        driver, applied = bench.driver(), list[int]()
+        run(bench, driver)
+
+        def pause(domains: Any, key: Key) -> None:
+            for _ in range(100):
+                # With each of its lists, while other threads work.
+                driver.apply(A, desired(2, Power.STOPPED))
+                driver.work()
+            domains._lookup(key).suspend()
+
+        apply = bench.modules["libvirt"].LibvirtInstance.apply
+
+        def count(instance: Any, what: Desired) -> None:
+            applied.append(what.generation)
+            apply(instance, what)
+
+        monkeypatch.setattr(bench.modules["libvirt_domains"].Domains, "pause", pause)
+        monkeypatch.setattr(bench.modules["libvirt"].LibvirtInstance, "apply", count)
+        driver.apply(A, desired(1, Power.PAUSED))
+
+        assert bench.told(driver) == [reached(2, Power.STOPPED)]
+        assert applied == [1, 2]
 
 
 class TestFencing:

@@ -2,7 +2,7 @@
 
 What the driver knows of an instance stands in the domain's metadata, and its state is libvirt's: a restarted
 agent finds everything and starts nothing twice. Libvirt's calls may take seconds, so `work` makes them, on
-threads of its own; the agent's calls leave what they ask for in one queue and find events in another.
+threads of its own; the agent's calls leave what they ask for and find events.
 
 At most one thread is at an instance. A call may never return, where QEMU or the file system of an image
 hangs: its instance waits, and all others go on. One thread is kept for those that are to end.
@@ -82,7 +82,7 @@ class LibvirtDriver:
             of_libvirt.stop_seconds,
         )
         self._instances: dict[Key, LibvirtInstance] = {}
-        self._asked: deque[Instruction] = deque()
+        self._asked: dict[Key, list[Instruction]] = {}
         self._happened: deque[DriverEvent] = deque()
         self._looks_at = self._answers_at = clock.monotonic()
         self._guard = threading.Lock()
@@ -158,19 +158,26 @@ class LibvirtDriver:
     # -- the agent's thread: two queues --------------------------------------------------------------------
 
     def spawn(self, wanted: Wanted) -> None:
-        self._asked.append(Spawn(wanted))
+        self._ask(Spawn(wanted))
 
     def apply(self, key: Key, desired: Desired) -> None:
-        self._asked.append(Apply(key, desired))
+        self._ask(Apply(key, desired))
 
     def leave(self, wanted: Wanted) -> None:
-        self._asked.append(Leave(wanted))
+        self._ask(Leave(wanted))
 
     def come_back(self, wanted: Wanted) -> None:
-        self._asked.append(Return(wanted))
+        self._ask(Return(wanted))
 
     def destroy(self, key: Key) -> None:
-        self._asked.append(Destroy(key))
+        self._ask(Destroy(key))
+
+    def _ask(self, instruction: Instruction) -> None:
+        """Leave it to the threads. What is asked again with each list of the zone waits once."""
+        with self._guard:
+            waiting = self._asked.setdefault(_key_of(instruction), [])
+            if instruction not in waiting[-1:]:
+                waiting.append(instruction)
 
     def poll(self) -> Sequence[DriverEvent]:
         self._say_what_hangs()
@@ -212,12 +219,9 @@ class LibvirtDriver:
     def _take_asked(self) -> None:
         """Take what is asked for, in its order; what is asked of an instance that a thread is at waits."""
         with self._guard:
-            asked = [self._asked.popleft() for _ in range(len(self._asked))]
-            waiting = [instruction for instruction in asked if _key_of(instruction) in self._at_work]
-            for instruction in asked:
-                if instruction not in waiting:
+            for key in [key for key in self._asked if key not in self._at_work]:
+                for instruction in self._asked.pop(key):
                     self._take(instruction)
-            self._asked.extendleft(reversed(waiting))
 
     def _take(self, instruction: Instruction) -> None:
         match instruction:
@@ -286,7 +290,7 @@ class LibvirtDriver:
         """Power off what is to end and hangs: with its QEMU the call that waits for it ends, too."""
         with self._guard:
             now = self._clock.monotonic()
-            to_end = [asked.key for asked in self._asked if isinstance(asked, Destroy)]
+            to_end = [key for key, asked in self._asked.items() if Destroy(key) in asked]
             hung = [key for key in to_end if now - self._at_work.get(key, now) > HUNG_S]
             # Not again before it had time for that.
             self._at_work.update((key, now) for key in hung)
