@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -125,6 +127,16 @@ class TestBuild:
         driver.spawn(wanted(A))
         assert bench.told(driver) == []
         assert bench.names() == [f"{A.uuid}.1"]
+
+    def test_libvirts_users_pass_through_to_its_disk_whatever_the_umask_is(self, bench: LibvirtBench) -> None:
+        before = os.umask(0o077)
+        try:
+            run(bench, bench.driver(), disk=1)
+        finally:
+            os.umask(before)
+
+        folder = bench.folder / "instances" / f"{A.uuid}.1"
+        assert [stat.S_IMODE(path.stat().st_mode) for path in (folder.parent, folder)] == [0o711, 0o711]
 
     def test_a_later_attempt_waits_until_the_earlier_one_is_gone(self, bench: LibvirtBench) -> None:
         driver = bench.driver()

@@ -73,7 +73,9 @@ class Disks:
         """
         base, disk = self._base(image), self.disk(key, disk_gb)
         try:
-            self._folder(key).mkdir(parents=True, exist_ok=True, mode=0o711)
+            self._folder(key).mkdir(parents=True, exist_ok=True)
+            # Libvirt's own users pass through to the disk, whatever the agent's umask.
+            self._folder(key).chmod(0o711)
             if disk is None:
                 return
             new = disk.with_suffix(".new")
