@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import struct
+import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -194,3 +196,45 @@ def test_a_qemu_that_hangs_in_another_state_than_it_was_left_in_holds_up_no_othe
     finally:
         os.kill(pid, signal.SIGCONT)
         executor.stop()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A state folder with room for 8 MB."""
+    folder = tmp_path / "agent"
+    folder.mkdir()
+    try:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", folder], check=True)
+    except (FileNotFoundError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"nothing can be mounted here: {error}")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def writer() -> bytes:
+    """A disk that boots and writes each 128th of its sectors, by its BIOS."""
+    start = 0x7C00
+    code = "31c0 8ed8 be{packet} b80043 b280 cd13 668106{sector}80000000 ebee"
+    length = len(bytes.fromhex(code.format(packet="0000", sector="0000")))
+    packet, sector = (struct.pack("<H", start + length + at).hex() for at in (0, 8))
+    program = bytes.fromhex(code.format(packet=packet, sector=sector))
+    return (program + struct.pack("<BBHHHQ", 16, 0, 1, start, 0, 128)).ljust(510, b"\0") + b"\x55\xaa"
+
+
+def test_one_whose_disk_has_no_room_left_is_paused_with_that_reason(
+    small_disk: Path, tmp_path: Path, bench: LibvirtBench
+) -> None:
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "writer.raw").write_bytes(writer().ljust(2**20, b"\0"))
+    driver, full = bench.driver(image_folder=str(tmp_path / "images")), "domain_disk_failed"
+    driver.spawn(wanted(A, image="writer", ram=64, disk=1))
+    assert bench.told(driver) == [Built(A)]
+
+    eventually("it is paused", lambda: bench.power(A) is Power.PAUSED)
+    assert bench.told(driver) == [Changed(A, Observed(0, Power.PAUSED, full))]
+
+    driver.apply(A, desired(1))
+    told = bench.told(driver)
+    eventually("it is paused again", lambda: bench.power(A) is Power.PAUSED)
+    told += bench.told(driver)
+    assert told[-1] == Changed(A, Observed(1, Power.PAUSED, full))

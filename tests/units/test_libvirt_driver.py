@@ -380,6 +380,26 @@ class TestPower:
 
         assert bench.domain(A).ID() == number
 
+    def test_one_that_pauses_again_as_often_as_it_goes_on_ends_that_action(
+        self, bench: LibvirtBench, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        driver, resumed = bench.driver(), list[Key]()
+        run(bench, driver)
+        driver.apply(A, desired(1, Power.PAUSED))
+        assert bench.told(driver) == [reached(1, Power.PAUSED)]
+        resume = bench.modules["libvirt_domains"].Domains.resume
+
+        def resume_once(domains: Any, key: Key) -> None:
+            resume(domains, key)
+            resumed.append(key)
+            bench.domain(A).suspend()
+
+        monkeypatch.setattr(bench.modules["libvirt_domains"].Domains, "resume", resume_once)
+        driver.apply(A, desired(2))
+
+        assert bench.told(driver) == [reached(2, Power.PAUSED, "domain_not_resumed")]
+        assert resumed == [A]
+
 
 class FullDisk:
     """Libvirt's disk: while it is full, libvirt refuses to write a marker."""

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from zonesched.compute import instance_folder
-from zonesched.compute.desired_state import Desired
+from zonesched.compute.desired_state import Desired, Power
 from zonesched.compute.driver import DriverSettings
 from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.lease import Lease
@@ -145,7 +145,7 @@ class LibvirtDriver:
         return sorted(self._instances)
 
     def _was_removed(self, key: Key, domain: Domain) -> bool:
-        if domain.marker.is_built or not domain.ended:
+        if domain.marker.is_built or domain.power is not Power.STOPPED:
             return False
         try:
             self._around.disks.remove(key)

@@ -53,11 +53,14 @@ class Marker:
 
 @dataclass(frozen=True)
 class Domain:
-    """A domain with a marker. `ended`: why it does not run, a stable code; "" for one that is not stopped."""
+    """A domain with a marker.
+
+    `why`: a stable code for why it is stopped, or was paused by QEMU itself; "" in any other state.
+    """
 
     marker: Marker
     power: Power
-    ended: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ ENDED, CRASHED, DESTROYED, NOT_STARTED = (
     "domain_destroyed",
     "domain_not_started",
 )
-NOT_DEFINED = "domain_not_defined"
+NOT_DEFINED, NOT_RESUMED, DISK_FAILED = "domain_not_defined", "domain_not_resumed", "domain_disk_failed"
 _ENDS: Mapping[int, str] = {
     libvirt.VIR_DOMAIN_SHUTOFF_CRASHED: CRASHED,
     libvirt.VIR_DOMAIN_SHUTOFF_DESTROYED: DESTROYED,
@@ -118,7 +118,7 @@ class Domains:
 
     def resume(self, key: Key) -> None:
         """Let a paused one go on."""
-        self._call("domain_not_resumed", lambda: self._lookup(key).resume())
+        self._call(NOT_RESUMED, lambda: self._lookup(key).resume())
 
     def save(self, key: Key) -> None:
         """Write its memory to a file of libvirt's, and end it."""
@@ -209,4 +209,8 @@ class Domains:
             return Domain(marker, Power.STOPPED, CRASHED)
         if state == libvirt.VIR_DOMAIN_SHUTOFF:
             return Domain(marker, Power.STOPPED, _ENDS.get(reason, ENDED))
-        return Domain(marker, Power.PAUSED if state == libvirt.VIR_DOMAIN_PAUSED else Power.RUNNING)
+        if state == libvirt.VIR_DOMAIN_PAUSED:
+            return Domain(
+                marker, Power.PAUSED, DISK_FAILED if reason == libvirt.VIR_DOMAIN_PAUSED_IOERROR else ""
+            )
+        return Domain(marker, Power.RUNNING)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from zonesched.compute.desired_state import FIRST_DESIRED, Desired, Observed, Power
 from zonesched.compute.libvirt_disks import Disks
 from zonesched.compute.libvirt_domain import Domain, Machine, Marker, Refused, domain_xml, first_marker
-from zonesched.compute.libvirt_domains import NOT_STARTED, Domains
+from zonesched.compute.libvirt_domains import NOT_RESUMED, NOT_STARTED, Domains
 from zonesched.compute.libvirt_steps import Step, step_to_build, step_to_end, step_to_reach
 from zonesched.compute.machine import Built, Changed, Destroyed, DriverEvent, Failed, Key, Left, Wanted
 
@@ -53,7 +53,6 @@ class LibvirtInstance:
         self._phase: Callable[[Domain | None], Sequence[DriverEvent]] = self._build
         self._desired = FIRST_DESIRED
         self._generation = 0
-        self._started_for = 0
         self._is_started = False
         self._unwritten: Marker | None = None
         self._write_again_at = math.inf
@@ -105,6 +104,7 @@ class LibvirtInstance:
 
     def _begin(self) -> None:
         self._asked_to_stop_at = math.inf
+        self._tried: dict[Step, str] = {}
         self._refusals = 0
         self._given_up = ""
 
@@ -142,7 +142,7 @@ class LibvirtInstance:
             return ()
         if step_to_build(domain) is Step.MAKE_AND_START:
             if wanted is None or self._is_started:
-                return self._fail(domain.ended or NOT_STARTED)
+                return self._fail(domain.why or NOT_STARTED)
             self._around.disks.make(self.key, wanted.image, domain.marker.disk_gb)
             self._around.domains.start(self.key)
             self._is_started = True
@@ -167,7 +167,7 @@ class LibvirtInstance:
         """Write the state that a domain was found in; return it, with a reason where nobody asked for it."""
         before = domain.marker
         is_as_left = before.power is domain.power
-        reason = before.reason if is_as_left else domain.ended or CHANGED_OUTSIDE
+        reason = before.reason if is_as_left else domain.why or CHANGED_OUTSIDE
         after = replace(before, power=domain.power, is_built=True, reason=reason)
         if not before.is_built:
             # A later agent would remove one that it does not know to be built.
@@ -199,9 +199,9 @@ class LibvirtInstance:
             # Before anything is ended for it.
             self._around.disks.check(desired.image)
         step = step_to_reach(domain, desired)
-        if step is Step.START and self._started_for == desired.generation and domain.power is Power.STOPPED:
-            # It has ended again before it was in that state.
-            return self._done(domain, domain.ended or NOT_STARTED)
+        if step in self._tried and domain.power is not Power.SUSPENDED:
+            # It has ended, or was paused, again before it was in that state.
+            return self._done(domain, domain.why or self._tried[step])
         match step:
             case Step.DONE:
                 return self._done(domain)
@@ -220,11 +220,12 @@ class LibvirtInstance:
                 domains.pause(self.key)
             case Step.RESUME:
                 domains.resume(self.key)
+                self._tried[step] = NOT_RESUMED
             case Step.SAVE:
                 domains.save(self.key)
             case _:
                 domains.start(self.key)
-                self._started_for = desired.generation
+                self._tried[step] = NOT_STARTED
         return ()
 
     def _shut_down(self) -> None:

@@ -12,6 +12,7 @@ MESSAGES: Mapping[str, str] = {
     "domain_changed_outside": "The server was changed on its host, past its zone.",
     "domain_crashed": "The server crashed.",
     "domain_destroyed": "The server was powered off on its host, past its zone.",
+    "domain_disk_failed": "The server was paused, since its host could not write its disk or read it.",
     "domain_ended": "The server shut itself down.",
     "driver_failed": "The driver of the host failed.",
     "ended_by_itself": "The server ended by itself.",
