@@ -51,6 +51,18 @@ def test_instances_of_another_service_or_zone_are_not_taken(tmp_path: Path, othe
     take(tmp_path, other)
 
 
+def test_an_agent_whose_disk_is_full_goes_on_and_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    an_instance(tmp_path)
+    (tmp_path / "owner.json.new").symlink_to("/dev/full")
+
+    take(tmp_path, MINE)
+
+    assert "whose instances are in" in caplog.text
+    assert "No space left" in caplog.text
+
+
 def test_a_folder_without_instances_goes_to_anybody(tmp_path: Path) -> None:
     for owner in (MINE, replace(MINE, service="renamed")):
         take(tmp_path, owner)

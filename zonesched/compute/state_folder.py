@@ -8,6 +8,7 @@ owner.json  the zone and the service whose instances are in the folder
 from __future__ import annotations
 
 import json
+import logging
 import os
 import uuid
 from collections.abc import Callable
@@ -16,6 +17,8 @@ from pathlib import Path
 
 from zonesched.compute import instance_folder
 from zonesched.seams import Clock
+
+log = logging.getLogger(__name__)
 
 ID, HOST_NAME, OWNER = "agent-id", "host-name", "owner.json"
 
@@ -61,7 +64,8 @@ def host_name(folder: Path, present: str) -> str:
 def take(folder: Path, owner: Owner) -> None:
     """Write whose instances are in a folder. Raises OtherOwner while it has those of another one; OSError.
 
-    The zone would not list them, so that its agent would end them all.
+    The zone would not list them, so that its agent would end them all. Without room it goes on: only a delete
+    that it hears of may make some.
     """
     path, instances = folder / OWNER, folder / "instances"
     try:
@@ -79,7 +83,10 @@ def take(folder: Path, owner: Owner) -> None:
             f" ({owner.zone_uuid}): nothing is built or ended. Start it with --service {before.service} and"
             f" the credentials of that zone, or remove {path} to have the instances ended"
         )
-    _write(path, json.dumps(asdict(owner)))
+    try:
+        _write(path, json.dumps(asdict(owner)))
+    except OSError as error:
+        log.error("whose instances are in %s cannot be written: %s", folder, error)
 
 
 def _kept(path: Path, read: Callable[[str], str], make: Callable[[], str]) -> str:
