@@ -16,6 +16,7 @@ from sqlalchemy.engine import Connection
 
 from zonesched.store import capacities, claims, identity, locks
 from zonesched.store import tables as t
+from zonesched.store.sorted_json import sorted_json
 
 COLUMNS, MEMBERS = t.aggregates.c, t.aggregate_hosts.c
 
@@ -34,7 +35,9 @@ class StoredAggregate:
 
 def insert(tx: Connection, aggregate: StoredAggregate) -> None:
     """Add an aggregate without hosts; raises IntegrityError for a name in use."""
-    tx.execute(sa.insert(t.aggregates).values(**{**vars(aggregate), "metadata": _text(aggregate.metadata)}))
+    tx.execute(
+        sa.insert(t.aggregates).values(**{**vars(aggregate), "metadata": sorted_json(aggregate.metadata)})
+    )
 
 
 def read_all(tx: Connection) -> list[StoredAggregate]:
@@ -85,7 +88,11 @@ def with_hosts(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, Sequence
 def change(tx: Connection, changed: StoredAggregate) -> None:
     """Write an aggregate's name, metadata and time of change."""
     seq = identity.next_change(tx)
-    values = {"name": changed.name, "metadata": _text(changed.metadata), "updated_at": changed.updated_at}
+    values = {
+        "name": changed.name,
+        "metadata": sorted_json(changed.metadata),
+        "updated_at": changed.updated_at,
+    }
     tx.execute(sa.update(t.aggregates).where(COLUMNS.id == changed.id).values(**values))
     host_ids = list(hosts_of(tx, changed.id))
     locks.hosts(tx, host_ids)
@@ -123,7 +130,3 @@ def _read(tx: Connection, condition: sa.ColumnElement[bool]) -> list[StoredAggre
         StoredAggregate(**{**row, "metadata": orjson.loads(row["metadata"])})
         for row in tx.execute(statement).mappings()
     ]
-
-
-def _text(metadata: Mapping[str, str]) -> str:
-    return orjson.dumps(dict(metadata), option=orjson.OPT_SORT_KEYS).decode()

@@ -13,6 +13,7 @@ from zonesched.model.catalog import SEES_ALL, CatalogFlavor, SeesAll, SeesOfProj
 from zonesched.model.request_spec import Flavor
 from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared
+from zonesched.store.sorted_json import sorted_json
 
 COLUMNS = t.flavors.c
 _ACCESS = t.flavor_projects.c
@@ -38,7 +39,7 @@ def insert(tx: Connection, new: CatalogFlavor) -> None:
             disk_gb=flavor.disk_gb,
             ephemeral_gb=flavor.ephemeral_gb,
             swap_mb=flavor.swap_mb,
-            extra_specs=_text(flavor.extra_specs),
+            extra_specs=sorted_json(flavor.extra_specs),
             is_public=new.is_public,
             description=new.description,
         )
@@ -67,7 +68,9 @@ def read_by_name(tx: Connection, name: str, viewer: Viewer = SEES_ALL) -> Catalo
 
 def set_extra_specs(tx: Connection, flavor_id: str, extra_specs: Mapping[str, str]) -> None:
     """Replace a flavor's extra specs."""
-    tx.execute(sa.update(t.flavors).where(COLUMNS.id == flavor_id).values(extra_specs=_text(extra_specs)))
+    tx.execute(
+        sa.update(t.flavors).where(COLUMNS.id == flavor_id).values(extra_specs=sorted_json(extra_specs))
+    )
 
 
 def set_description(tx: Connection, flavor_id: str, description: str) -> None:
@@ -121,7 +124,3 @@ def _from_row(row: Any) -> CatalogFlavor:
         swap_mb=row.swap_mb,
     )
     return CatalogFlavor(flavor, bool(row.is_public), row.description)
-
-
-def _text(extra_specs: Mapping[str, str]) -> str:
-    return orjson.dumps(dict(extra_specs), option=orjson.OPT_SORT_KEYS).decode()

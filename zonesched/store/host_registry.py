@@ -20,6 +20,7 @@ from zonesched.model.host_row import HostFacts, HostRow
 from zonesched.store import capacities, claims, identity, locks
 from zonesched.store import tables as t
 from zonesched.store.services import Service, Silence, is_user
+from zonesched.store.sorted_json import sorted_json
 
 COLUMNS = t.hosts.c
 _service = t.services.c
@@ -143,9 +144,9 @@ def _compare_facts(
         "address": facts.address,
         "availability_zone": facts.availability_zone,
         "service_id": facts.service_id,
-        "capabilities": orjson.dumps(dict(facts.capabilities), option=orjson.OPT_SORT_KEYS).decode(),
+        "capabilities": sorted_json(facts.capabilities),
         "traits": orjson.dumps(sorted(facts.traits)).decode(),
-        "metrics": orjson.dumps(dict(metrics), option=orjson.OPT_SORT_KEYS).decode(),
+        "metrics": sorted_json(metrics),
     }
     if known is None:
         of_operators = {"enabled": facts.enabled, "disabled_reason": "", "forced_down": facts.forced_down}

@@ -64,11 +64,6 @@ def find(tx: Connection, demands: Demands) -> list[HostRow]:
     return hosts.rows_of(tx, ids)
 
 
-def count(tx: Connection) -> int:
-    """Count the hosts."""
-    return int(tx.execute(sa.select(sa.func.count()).select_from(t.hosts)).scalar_one())
-
-
 def why(tx: Connection, demands: Demands) -> list[Refused]:
     """Count the hosts that each demand refused, in order of the demands."""
     steps = _conditions(tx, demands)

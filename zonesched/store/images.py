@@ -13,6 +13,7 @@ from zonesched.model.catalog import CatalogImage
 from zonesched.model.request_spec import Image
 from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared
+from zonesched.store.sorted_json import sorted_json
 
 COLUMNS = t.images.c
 _ALL = sa.select(t.images).order_by(COLUMNS.name, COLUMNS.id)
@@ -29,7 +30,7 @@ def insert(tx: Connection, new: CatalogImage) -> None:
         sa.insert(t.images).values(
             id=new.image.id,
             name=new.image.name,
-            properties=_text(new.image.properties),
+            properties=sorted_json(new.image.properties),
             min_disk_gb=new.min_disk_gb,
             min_ram_mb=new.min_ram_mb,
             created_at=new.created_at,
@@ -59,16 +60,12 @@ def read_by_name(tx: Connection, name: str) -> list[CatalogImage]:
 
 def set_properties(tx: Connection, image_id: str, properties: Mapping[str, str]) -> None:
     """Set the properties of an image."""
-    tx.execute(sa.update(t.images).where(COLUMNS.id == image_id).values(properties=_text(properties)))
+    tx.execute(sa.update(t.images).where(COLUMNS.id == image_id).values(properties=sorted_json(properties)))
 
 
 def delete(tx: Connection, image_id: str) -> bool:
     """Delete an image; False if there was none."""
     return tx.execute(sa.delete(t.images).where(COLUMNS.id == image_id)).rowcount > 0
-
-
-def _text(properties: Mapping[str, str]) -> str:
-    return orjson.dumps(dict(properties), option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _read(tx: Connection, statement: Prepared, **values: str) -> list[CatalogImage]:

@@ -87,7 +87,7 @@ class SqlHosts:
         demands = self._demands(tx, spec)
         rows = host_search.find(tx, demands)
         if rows:
-            step = FunnelStep("host_source", "not_found_by_database", host_search.count(tx), len(rows))
+            step = FunnelStep("host_source", "not_found_by_database", hosts.count(tx), len(rows))
             return FoundHosts(_table(rows, self._services_up(tx)), (step,))
         refused = host_search.why(tx, demands)
         steps = tuple(FunnelStep(one.name, one.code, one.before, one.after) for one in refused)
