@@ -164,21 +164,27 @@ def test_servers_leave_and_run_elsewhere_once_the_child_has_nothing_left_of_them
     assert differences(scene.tree) == []
 
 
-def test_a_drained_server_that_the_childs_admin_deletes_before_it_is_gone_runs_elsewhere(
+def test_a_drained_server_that_the_childs_admin_deletes_runs_nowhere_else_beside_its_agent(
     tmp_path: Path,
 ) -> None:
-    # given a server that the child was told of, and that its agent has not ended yet
+    # given a server that leaves, on a host whose agent is cut off and has not ended it
     scene = with_room(tmp_path)
     set_state(scene, "disabled")
     uuid = drain(scene, 1).json["drain"]["asked"][0]
     scene.tree.settle()
+    cut_off = scene.agents.pop("leaf-a")
     # when
     assert scene.tree.nodes["region"].client().delete(f"/servers/{uuid}").status == 204
     scene.go_on(6)
-    # then
-    assert scene.results(uuid) == [("drain", "done", ""), ("evacuate", "done", "")]
+    # then it rests until somebody unshelves it
+    assert [zone for zone, one in places(scene) if one == uuid] == []
+    assert scene.root.client().get(f"/servers/{uuid}").json["server"]["status"] == "SHELVED_OFFLOADED"
+    # and is built anew then
+    scene.agents["leaf-a"] = cut_off
+    scene.go_on()
+    assert scene.act(uuid, {"unshelve": None}).status == 202
+    scene.go_on(6)
     assert scene.statuses() == {"ACTIVE": 12}
-    assert uuid not in there(scene)
     assert differences(scene.tree) == []
 
 

@@ -37,7 +37,7 @@ def wake_for(wake: Wake, items: Sequence[InstanceChange]) -> None:
         wake.boots()
     if any(item.status in (InstanceStatus.ERROR, InstanceStatus.OFFLOADED) for item in items):
         wake.child_calls()
-    if any(item.status in (InstanceStatus.OFFLOADED, InstanceStatus.DELETED) for item in items):
+    if any(item.status is InstanceStatus.OFFLOADED for item in items):
         wake.boots()
 
 
@@ -73,7 +73,7 @@ def apply_changes(
         if item.state is BuildState.FAILED:
             build_failed(zone, tx, change, place, now, item.reason or "build_failed")
     for item, place in alive:
-        _take_over(zone, tx, change, place, rows[item.uuid], item, now)
+        _take_over(tx, change, place, rows[item.uuid], item, now)
     is_active = InstanceStatus.ACTIVE
     built_at = {u: row.updated_at if row.status is is_active else now for u, row in rows.items()}
     note_states(tx, change, seen, states, built_at, now, in_own_terms(tx, given_back))
@@ -136,20 +136,12 @@ def _rest(zone: Zone, tx: Transaction, change: int, left: Sequence[Placement], n
 
     Those are placed anew, as often as a failed build is; so are drained ones.
     """
-    shelved = _note_left(zone, tx, change, left, now)
+    shelved = note_offloaded(tx, change, left, now)
+    draining.place_anew(zone.uuid, tx, change, shelved, now)
     lost = [place for place in left if place.uuid not in shelved]
     tried = {place.uuid: instances.note_failed_build(tx, place.uuid) for place in lost}
     resting = [uuid for uuid, count in tried.items() if count >= zone.conf.max_attempts]
     leave(tx, change, zone.uuid, lost, now, user_id=zone.uuid, resting=resting)
-
-
-def _note_left(
-    zone: Zone, tx: Transaction, change: int, left: Sequence[Placement], now: float
-) -> frozenset[str]:
-    """Let instances rest that were to be shelved, and place drained ones anew; return both."""
-    shelved = note_offloaded(tx, change, left, now)
-    draining.place_anew(zone.uuid, tx, change, shelved, now)
-    return shelved
 
 
 def _note_moves(
@@ -192,24 +184,15 @@ def _news(tx: Transaction, items: Sequence[InstanceChange]) -> list[InstanceChan
     ]
 
 
-def _rests(zone: Zone, tx: Transaction, change: int, place: Placement, now: float) -> bool:
-    """Let an instance rest that is being shelved or unshelved, and of which a child has nothing left.
-
-    One that is drained is placed anew.
-    """
-    if _note_left(zone, tx, change, [place], now):
+def _rests(tx: Transaction, change: int, place: Placement, now: float) -> bool:
+    """Let an instance rest that is being shelved or unshelved, and of which a child has nothing left."""
+    if note_offloaded(tx, change, [place], now):
         return True
     return bool(rest_again(tx, change, [place.uuid], "deleted_in_child", now))
 
 
 def _take_over(
-    zone: Zone,
-    tx: Transaction,
-    change: int,
-    place: Placement,
-    row: Instance,
-    item: InstanceChange,
-    now: float,
+    tx: Transaction, change: int, place: Placement, row: Instance, item: InstanceChange, now: float
 ) -> None:
     """Set the status of an instance that was built in a child; its placement ends with it."""
     match item.status:
@@ -229,7 +212,7 @@ def _take_over(
             if place.state is State.CONFIRMING:
                 placements.move(tx, change, place, State.CONFIRMED)
             status, reason = item.status, ""
-    if reason == "deleted_in_child" and _rests(zone, tx, change, place, now):
+    if reason == "deleted_in_child" and _rests(tx, change, place, now):
         return
     if (status, reason) != (row.status, row.reason):
         instances.set_status(tx, change, [item.uuid], status, now, reason=reason)
