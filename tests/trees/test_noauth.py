@@ -11,6 +11,7 @@ import pytest
 from tests.builders.routes import ROUTES, UUID, lines_of
 from tests.builders.scenes import built_once
 from tests.builders.tree import Client, Node, Tree
+from zonesched.dashboard.mounting import add_dashboard
 from zonesched.zones.client import ROLE_HEADER
 
 pytestmark = pytest.mark.once
@@ -112,3 +113,31 @@ def test_with_authentication_a_named_role_counts_for_nothing(tmp_path: Path) -> 
 @pytest.fixture(scope="module")
 def noauth(tmp_path_factory: pytest.TempPathFactory) -> Node:
     return Tree(tmp_path_factory.mktemp("noauth")).add("open", auth_strategy="noauth")
+
+
+@pytest.mark.parametrize(
+    ("host", "forced", "status"),
+    [
+        ("localhost:8774", False, 200),
+        ("127.0.0.1", False, 200),
+        ("[::1]:8774", False, 200),
+        ("evil.example:8774", False, 403),
+        ("127.0.0.1.evil.example", False, 403),
+        ("localhost@evil.example", False, 403),
+        ("[", False, 403),
+        ("zone.example", True, 200),
+    ],
+)
+@pytest.mark.parametrize("path", ["/servers", "/dashboard/sign-in"])
+def test_a_site_whose_name_leads_here_is_not_answered(
+    tmp_path: Path, path: str, host: str, forced: bool, status: int
+) -> None:
+    node = Tree(tmp_path).add("zone", auth_strategy="noauth", noauth_force=forced)
+    add_dashboard(node.app)
+
+    answer = nobody(node).call("GET", path, headers={"Host": host})
+
+    assert answer.status == status
+    if status == 403:
+        assert answer.json["forbidden"]["error_code"] == "host_not_loopback"
+    node.zone.stop()

@@ -31,7 +31,7 @@ def trees() -> dict[Path, ast.Module]:
     return {path: ast.parse(path.read_text()) for path in MODULES}
 
 
-CHECKED_AT_START_ONLY = {"allow_unverified_services", "noauth_force"}
+CHECKED_AT_START_ONLY = {"allow_unverified_services"}
 """Options whose only effect is that a configuration is refused, warned of, or accepted."""
 
 SEAMS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from functools import cache, partial
+from urllib.parse import urlsplit
 
 import orjson
 from flask import Flask, Response, g, request
@@ -23,7 +24,8 @@ from zonesched.api.route import Route
 from zonesched.api.routing import routes_by_rule, url_map
 from zonesched.api.schemas.fields import Limits
 from zonesched.api.urls import URLS
-from zonesched.errors import ZoneschedError
+from zonesched.conf.remote_services import is_loopback
+from zonesched.errors import Forbidden, ZoneschedError
 from zonesched.model.caller import Caller, Role
 from zonesched.seams import Clock
 from zonesched.services.zone import Zone
@@ -68,6 +70,8 @@ def create_app(zone: Zone) -> Flask:
     _follow(app, site)
     if zone.conf.auth_strategy == "noauth":
         log.warning("auth_strategy is noauth: everybody who reaches this zone is its admin")
+        if not zone.conf.noauth_force:
+            _answer_at_loopback_alone(app)
     return app
 
 
@@ -96,6 +100,23 @@ def _answer_faults(app: Flask) -> None:
         fault = errors.fault_of(error, g.request_id)
         g.code = fault.code
         return errors.answer_to(fault).to_response()
+
+
+def _answer_at_loopback_alone(app: Flask) -> None:
+    """Refuse calls that name another host.
+
+    A page of any site can have its browser call this zone by the site's own name, once that leads to a
+    loopback address, and read the answers: for the browser they are of the site.
+    """
+
+    @app.before_request
+    def _() -> None:
+        if not is_loopback(urlsplit(f"//{request.host}").hostname or ""):
+            raise Forbidden(
+                "Without authentication this zone answers only to localhost and loopback addresses.",
+                code="host_not_loopback",
+                field="Host",
+            )
 
 
 def _is_poll() -> bool:

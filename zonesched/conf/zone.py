@@ -40,7 +40,11 @@ API = [
         help="http_basic: callers are users in this zone's database. noauth: every caller is trusted as"
         " admin; loopback only.",
     ),
-    cfg.BoolOpt("noauth_force", default=False, help="Allow noauth on an address that is not loopback."),
+    cfg.BoolOpt(
+        "noauth_force",
+        default=False,
+        help="Allow noauth on an address, and for a Host, that is not loopback.",
+    ),
     cfg.BoolOpt("allow_admin_api", default=True, help="False: every call under /zones answers 403."),
     cfg.BoolOpt("allow_dashboard", default=True, help="False: there is nothing at /dashboard."),
     cfg.FloatOpt(
