@@ -5,6 +5,7 @@ from __future__ import annotations
 from zonesched.model.caller import Caller, Role
 from zonesched.model.sender import Kind, Sender
 from zonesched.serving.body_input import BodyInput, SenderLog
+from zonesched.serving.fair_queue import WAITING_PER_THREAD, FairQueue
 from zonesched.serving.senders import MAX_KNOWN, Senders
 from zonesched.turns import Turn, Turns, current, end
 
@@ -32,6 +33,20 @@ def test_an_address_is_two_strangers_one_with_unproven_credentials() -> None:
     assert nobody == Sender(Kind.STRANGER, "192.0.2.1")
     assert unproven.kind is Kind.STRANGER
     assert len({unproven, nobody, senders.of(b"", "192.0.2.2")}) == 3
+
+
+def test_a_stranger_with_all_addresses_of_a_network_has_one_share_of_the_threads() -> None:
+    senders, queue = Senders(), FairQueue[int](8)
+    mine = [senders.of(b"", f"2001:db8::{number:x}") for number in range(100)]
+
+    taken = [queue.put(sender, number) for number, sender in enumerate(mine)]
+
+    # Its own part of the queue and one thread are full; a member finds room in both.
+    assert sum(taken) == WAITING_PER_THREAD
+    assert queue.put(Sender(Kind.PERSON, "member"), 0)
+    assert [queue.next(), queue.next(), queue.next()][1:] == [(Sender(Kind.PERSON, "member"), 0), None]
+    assert senders.of(b"", "2001:db8:0:1::1") != mine[0]
+    assert senders.of(b"", "::ffff:192.0.2.1") == senders.of(b"", "192.0.2.1")
 
 
 def test_a_parent_and_an_agent_are_machines_once_accepted() -> None:

@@ -1,8 +1,9 @@
-"""A column of IP addresses that tests all hosts at once against a network."""
+"""IP addresses: the networks that they are in, and a column that tests all hosts at once against one."""
 
 from __future__ import annotations
 
 import ipaddress
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,19 @@ def is_inside(address: str, network: Network) -> bool:
         return ipaddress.ip_address(address) in network
     except ValueError:
         return False
+
+
+@lru_cache(maxsize=1024)
+def network_of(address: str) -> str:
+    """Return the network that counts as one caller: for IPv6 the /64, since one caller may own it whole."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return "unknown"
+    if parsed.version == 4:
+        return str(parsed)
+    mapped = parsed.ipv4_mapped
+    return str(mapped) if mapped else str(ipaddress.ip_network((parsed, 64), strict=False))
 
 
 class AddressColumn:

@@ -21,7 +21,7 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True)
 class Sender:
-    """An address, or one user of the zone, that has one share."""
+    """An address, a network of IPv6, or one user of the zone, that has one share."""
 
     kind: Kind
     name: str

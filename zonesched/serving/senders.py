@@ -1,7 +1,7 @@
 """Tell the senders of requests apart by their heads and by earlier answers.
 
-Until its `Authorization` header was accepted once, the sender of a request is its address. This is only used
-to share threads and memory; each request is authenticated in any case.
+Until its `Authorization` header was accepted once, the sender of a request is its address, or for IPv6 its
+/64. This is only used to share threads and memory; each request is authenticated in any case.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import hashlib
 import threading
 from collections import OrderedDict
 
+from zonesched.model.addresses import network_of
 from zonesched.model.sender import Kind, Sender
 
 MAX_KNOWN = 4096
@@ -29,8 +30,8 @@ class Senders:
             if known is not None:
                 return known
             # Separate from callers without credentials, who could block a first call with valid ones.
-            return Sender(Kind.STRANGER, f"{address} unproven")
-        return Sender(Kind.STRANGER, address)
+            return Sender(Kind.STRANGER, f"{network_of(address)} unproven")
+        return Sender(Kind.STRANGER, network_of(address))
 
     def accept(self, authorization: bytes, sender: Sender) -> None:
         """Remember the sender of this header."""

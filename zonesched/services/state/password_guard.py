@@ -7,7 +7,6 @@ a password that was right before waits for one scrypt at most.
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import math
 import threading
@@ -17,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from zonesched.errors import OverLimit, ZoneBusy
+from zonesched.model.addresses import network_of
 from zonesched.seal.passwords import PERSON, ScryptCost
 from zonesched.seams import Clock
 
@@ -66,7 +66,7 @@ class PasswordGuard:
         before, against the pair alone, so that guesses from elsewhere cannot lock its user out. Raises
         OverLimit during a pause, and ZoneBusy where too many checks wait.
         """
-        place = _network(address)
+        place = network_of(address)
         # No user has a longer name; it must not fill the memory.
         name = name[:MAX_NAME]
         with self._waits(place):
@@ -145,15 +145,3 @@ class PasswordGuard:
 def _evict(known: dict[str, _Failures] | dict[str, None]) -> None:
     while len(known) > MAX_KEYS:
         del known[next(iter(known))]
-
-
-def _network(address: str) -> str:
-    """Return the network that failures count against: for IPv6 the /64, since one caller may own it whole."""
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return "unknown"
-    if parsed.version == 4:
-        return str(parsed)
-    mapped = parsed.ipv4_mapped
-    return str(mapped) if mapped else str(ipaddress.ip_network((parsed, 64), strict=False))
