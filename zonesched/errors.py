@@ -241,6 +241,15 @@ class ChildRefused(ChildUnreachable):
         self.status = status
 
 
+class ChildFailed(ChildUnreachable):
+    """A child zone answered that the call failed in it."""
+
+    code = "child_failed"
+
+    def __init__(self) -> None:
+        super().__init__("The child zone failed to answer the call.")
+
+
 class ChildBusy(ChildUnreachable):
     """A child zone is overloaded, or limits this zone's requests; retry after `retry_after_s` seconds."""
 

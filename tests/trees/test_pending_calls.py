@@ -108,6 +108,31 @@ def test_an_instance_that_a_child_refuses_to_delete_holds_up_no_other_of_its_boo
     assert dict(rows(tree, "root", STATES)) == {"released": 4, "releasing": 4}
 
 
+def test_an_instance_that_a_child_fails_to_delete_holds_up_no_other_of_its_boot(tmp_path: Path) -> None:
+    # Given
+    tree = a_small_tree(tmp_path)
+    boot(tree)
+    tree.settle()
+    app = tree.nodes["region"].app
+    held_up = min(uuid for (uuid,) in rows(tree, "region", "SELECT uuid FROM placements"))
+
+    def failing(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        if environ["REQUEST_METHOD"] == "DELETE" and held_up in environ["PATH_INFO"]:
+            start_response("500 Internal Server Error", [("Content-Type", "application/json")])
+            return [b"{}"]
+        return list(app(environ, start_response))
+
+    tree.network.mount(tree.nodes["region"].url, failing)
+
+    # When
+    delete_all(tree)
+    tree.step("root")
+
+    # Then
+    states = dict(rows(tree, "root", STATES))
+    assert (states.pop("releasing"), set(states)) == (1, {"released"})
+
+
 def test_a_slow_child_deletes_some_with_each_call_until_all_are_deleted(tmp_path: Path) -> None:
     tree = a_small_tree(tmp_path, build_timeout=4.0)
     boot(tree)

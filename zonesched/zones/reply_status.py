@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zonesched.errors import ChildBusy, ChildRefused, ChildUnreachable, DatabaseUnavailable, Kind, ZoneBusy
+from zonesched.errors import ChildBusy, ChildFailed, ChildRefused, DatabaseUnavailable, Kind, ZoneBusy
 from zonesched.zones import answers
 from zonesched.zones.call import Reply
 
@@ -11,13 +11,13 @@ LONGEST_BUSY_S = 60
 
 
 def expect(reply: Reply, status: int) -> bytes:
-    """Return the body of an answer with this status. Raises ChildBusy, ChildUnreachable and ChildRefused."""
+    """Return the body of an answer with this status. Raises ChildBusy, ChildFailed and ChildRefused."""
     # A zone without its database is down, not busy: polls have to count that.
     is_busy = reply.status in (429, 503) and answers.error_code(reply.body) != DatabaseUnavailable.code
     if is_busy and (wait_s := _retry_after_s(reply)):
         raise ChildBusy(wait_s)
     if reply.status >= 500:
-        raise ChildUnreachable("The child zone failed to answer the call.", code="child_failed")
+        raise ChildFailed
     if reply.status != status:
         raise ChildRefused(reply.status)
     return reply.body

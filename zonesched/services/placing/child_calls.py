@@ -16,7 +16,7 @@ from functools import partial
 from http import HTTPStatus
 
 from zonesched.conf import Conf
-from zonesched.errors import ChildBusy, ChildRefused, ChildUnreachable
+from zonesched.errors import ChildBusy, ChildFailed, ChildRefused, ChildUnreachable
 from zonesched.model.placement import (
     NOT_KEPT,
     UNBUILT,
@@ -199,8 +199,8 @@ def send_cancels(zone: Zone, cancelling: Sequence[Placement], timeout_s: float =
 def send_deletes(zone: Zone, releasing: Sequence[Placement]) -> None:
     """Call children to delete the instances of these RELEASING placements; unknown ones count as deleted.
 
-    One that a child refuses to delete holds up no other, and a slow child deletes some with each call. What
-    there is no time for stays due.
+    One that a child refuses or fails to delete holds up no other, and a slow child deletes some with each
+    call. What there is no time for stays due.
     """
     ends_at = zone.clock.monotonic() + zone.conf.build_timeout
     for start in range(0, len(releasing), DELETES_AT_ONCE):
@@ -226,12 +226,16 @@ def _send_some_deletes(zone: Zone, releasing: Sequence[Placement]) -> bool:
 
     def call(batch: _Batch, client: ChildClient) -> Sequence[BuildAnswer]:
         deleted: list[BuildAnswer] = []
+        failures: dict[tuple[str, int], ChildFailed] = {}
         for at, p in enumerate(batch.placements):
-            if deleted and zone.clock.monotonic() >= last_at:
+            if (deleted or failures) and zone.clock.monotonic() >= last_at:
                 untried.update(later.key for later in batch.placements[at:])
                 break
             try:
                 client.delete_server(p.uuid, p.number, zone.conf.build_timeout)
+            except ChildFailed as error:
+                failures[p.key] = error
+                continue
             except ChildUnreachable as error:
                 if isinstance(error, ChildRefused) and error.status == HTTPStatus.CONFLICT:
                     refused.add(p.key)
@@ -241,6 +245,9 @@ def _send_some_deletes(zone: Zone, releasing: Sequence[Placement]) -> bool:
                 untried.update(later.key for later in batch.placements[at + 1 :])
                 break
             deleted.append(BuildAnswer(p.uuid, p.number, BuildState.GONE))
+        if failures and not deleted:
+            raise next(iter(failures.values()))
+        refused.update(failures)
         return deleted
 
     recorded = _call_children(zone, releasing, call, None, untried=untried)
