@@ -23,6 +23,7 @@ from tests.builders.parent_calls import (
     uuid,
 )
 from tests.builders.played_agent import PlayedAgent
+from tests.builders.rerun import meeting_another_transaction
 from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
 from zonesched.model.request_wire import spec_to_wire
@@ -284,6 +285,18 @@ def test_confirmed_holds_do_not_use_up_the_rate(tmp_path: Path) -> None:
     assert limits(leaf, parent)["parent_holds_per_minute"] >= 6
     tree.clock.advance(60)
     assert hold(leaf, parent, [99]).status == 202
+
+
+def test_holds_whose_transaction_is_run_again_count_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, leaf, parent = a_leaf(tmp_path, parent_holds_per_minute=6)
+    with meeting_another_transaction(leaf.zone.store, monkeypatch):
+        assert hold(leaf, parent, range(4)).status == 202
+
+    answers = [hold(leaf, parent, range(n, n + 4)).status for n in (4, 8)]
+
+    assert answers == [202, 429]
 
 
 # -- tombstones --------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import pytest
 
 from tests.builders.clock import FakeClock
 from tests.builders.one_zone import sql
+from tests.builders.rerun import meeting_another_transaction
 from tests.builders.scenes import built_once
 from tests.builders.tree import Answer, Node, Tree, a_host
 from tests.builders.wsgi_transport import Replace
@@ -228,6 +229,18 @@ def test_a_project_boots_so_often_in_a_minute(tmp_path: Path) -> None:
     assert refused(answers[2]) == (429, "project_boots_per_minute")
     node.zone.clock.advance(float(answers[2].headers["Retry-After"]))  # type: ignore[attr-defined]
     assert boot(node).status == 202
+
+
+def test_a_boot_whose_transaction_is_run_again_counts_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = a_node(tmp_path, project_boots_per_minute=2)
+    with meeting_another_transaction(node.zone.store, monkeypatch):
+        assert boot(node).status == 202
+
+    answers = [boot(node).status for _ in range(2)]
+
+    assert answers == [202, 429]
 
 
 def test_boots_that_a_rate_refuses_do_not_count_as_instances(

@@ -64,6 +64,7 @@ def accept(zone: Zone, caller: Caller, form: BootForm) -> Accepted:
     form = replace(form, passthrough=passthrough)
     stored = zone.store.write(lambda tx: _write(zone, tx, caller, form, spec, received_at))
     if stored.new is not None:
+        zone.quotas.note_boot(caller.project_id)
         zone.wake.new_boot(stored.new)
     return stored.accepted
 

@@ -99,6 +99,7 @@ def hold_builds(
     admitted = zone.store.write(lambda tx: _admit(zone, tx, call, builds, opened))
     if admitted is None:
         raise BlobRefused("no build of the call can be used")
+    zone.quotas.note_holds(caller.user_id, admitted.tries)
     zone.hosts.note_claims(admitted.claims)
     keys = [Attempt(admitted.here.get(b.uuid, b.uuid), b.attempt) for b in builds]
     own = [Attempt(b.uuid, b.attempt) for b in builds]
@@ -192,11 +193,12 @@ class _Usable:
 
 @dataclass(frozen=True)
 class _Admitted:
-    """Result of the first transaction: `here` as in `_Usable`, its placements and claims as it wrote them."""
+    """Result of the first transaction: `here` as in `_Usable`, what it wrote, and the number of its tries."""
 
     here: Mapping[str, str]
     claims: OwnClaims = NO_CLAIMS
     made: Sequence[Placement] = ()
+    tries: int = 0
 
 
 def _read_usable(
@@ -278,7 +280,7 @@ def _admit(
     refused = [replace(build, uuid=own_of.get(build.uuid, build.uuid)) for build in chosen.refused]
     inbound.insert(tx, [*chosen.builds, *refused])
     made = place(zone, tx, change, call.boot, chosen, now, known=rows)
-    return _Admitted({**usable.here, **new_here}, made.claims, made.placements)
+    return _Admitted({**usable.here, **new_here}, made.claims, made.placements, len(usable.tries))
 
 
 def _uncounted(tries: Sequence[Try], rows: Mapping[str, Instance]) -> int:

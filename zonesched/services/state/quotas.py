@@ -114,7 +114,10 @@ class Quotas:
                 code="project_instances",
                 field="num_instances",
             )
-        self._boots.charge(me, rate)
+
+    def note_boot(self, project_id: str) -> None:
+        """Note a boot that was written, whose transaction may have been run more than once."""
+        self._boots.charge(project_id, self._limit(project_id, "project_boots_per_minute"))
 
     def admit_dry_run(self, project_id: str) -> None:
         """Admit a project's dry run. Raises OverLimit."""
@@ -168,7 +171,10 @@ class Quotas:
         if not self.admits_instances(tx, parent_id, new_instances):
             limit = self._limit(parent_id, "parent_instances")
             raise OverLimit(f"parent_instances is {limit} here.", FULL_RETRY_S, code="parent_instances")
-        self._holds.charge(parent_id, rate, holds)
+
+    def note_holds(self, parent_id: str, holds: int) -> None:
+        """Note new holds that were written, as `note_boot`."""
+        self._holds.charge(parent_id, self._limit(parent_id, "parent_holds_per_minute"), holds)
 
     def admits_instances(self, tx: Transaction, parent_id: str, more: int) -> bool:
         """Tell whether a parent may have so many more instances; exact, by whatever process they come."""
