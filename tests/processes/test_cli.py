@@ -110,7 +110,10 @@ class TestHowItEnds:
         assert command("zone", "list") == 1
         assert command.err == "zonesched: Forbidden (403)\n"
 
-    @pytest.mark.parametrize("answer", [(302, {}), (200, b"<html>hello</html>")])
+    @pytest.mark.parametrize(
+        "answer",
+        [(302, {}), (200, b"<html>hello</html>"), (200, {"status": "ok"}), (200, []), (200, "ok"), (204, {})],
+    )
     def test_what_is_no_zone_counts_as_unreachable(
         self, command: StubCommand, answer: tuple[int, Any]
     ) -> None:

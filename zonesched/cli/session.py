@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import click
 
 from zonesched.cli.screen import Screen, standard_output
-from zonesched.compute.connection import ZoneConnection
+from zonesched.compute.connection import ZoneConnection, ZoneUnavailable
 from zonesched.compute.credentials import Credentials, read_credentials
 from zonesched.finite_float import FiniteFloat
 
@@ -23,6 +23,19 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 DEFAULT_TIMEOUT_S = 60.0
 MAX_TIMEOUT_S = 604_800.0
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Answer(dict[str, Any]):
+    """An object that a zone answers; what is no object, or lacks a part, was sent by something else."""
+
+    def __init__(self, zone_url: str, content: Any) -> None:
+        self._not_a_zones = f"{zone_url} answered something that is not an answer of a zone"
+        if content is not None and not isinstance(content, dict):
+            raise ZoneUnavailable(self._not_a_zones)
+        super().__init__(content or {})
+
+    def __missing__(self, key: str) -> Any:
+        raise ZoneUnavailable(f"{self._not_a_zones}: it has no {key!r}")
 
 
 class OutputFormat(enum.Enum):
@@ -110,7 +123,7 @@ class Session:
         params: Mapping[str, str | int] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """Call the zone once and return the JSON of its answer.
+        """Call the zone once and return the object of its answer, which is empty without a body.
 
         Raises ZoneCallError, and UnicodeEncodeError for bytes of the command line that are no text.
         """
@@ -118,7 +131,8 @@ class Session:
         json.dumps(body, ensure_ascii=False).encode()
         if "connection" not in self.given:
             self.given["connection"] = self.connection_to(self.credentials())
-        return self.given["connection"].call(method, path, body, params, headers)
+        connection = self.given["connection"]
+        return Answer(connection.zone_url, connection.call(method, path, body, params, headers))
 
     def _text(self, option: str, variable: str) -> str:
         return self.given.get(option) or os.environ.get(variable, "")
