@@ -360,6 +360,32 @@ def test_a_resize_under_way_at_the_copy_that_is_built_since_waits_for_its_owner(
     nothing_is_wrong(scene.tree)
 
 
+@pytest.mark.parametrize("rounds", [0, 1], ids=["asked for", "begun"])
+def test_a_migration_that_the_copy_has_begun_and_that_is_done_since_ends_well(
+    scene: Scene, rounds: int
+) -> None:
+    leaf = scene.admin("leaf")
+    (uuid,) = scene.booted(1, "leaf")
+    assert leaf.post(f"/servers/{uuid}/action", MIGRATE).status == 202
+    scene.tree.settle(rounds)
+    copy = scene.copy("leaf")
+    scene.work(6)
+    # when
+    scene.restore("leaf", copy)
+    done = scene.recovered("leaf")
+    # then
+    leaf = scene.admin("leaf")
+    server = leaf.get(f"/servers/{uuid}").json["server"]
+    (migration,) = leaf.get("/os-migrations").json["migrations"]
+    (action, _) = leaf.get(f"/servers/{uuid}/os-instance-actions").json["instanceActions"]
+    assert {line["kind"] for line in done} == {"recovery_open", "restored_instance_elsewhere"}
+    assert (server["status"], server["OS-EXT-SRV-ATTR:host"]) == ("ACTIVE", "l2")
+    assert (migration["status"], migration["dest_compute"]) == ("confirmed", "l2")
+    assert (action["action"], action["result"]) == ("migrate", "done")
+    assert {key.attempt for key in scene.agents["leaf"].running} == {2}
+    nothing_is_wrong(scene.tree)
+
+
 @pytest.mark.parametrize("has_begun", [True, False], ids=["begun at the copy", "lacking in the copy"])
 @pytest.mark.parametrize("fails", [True, False], ids=["not built", "built"])
 @pytest.mark.parametrize("move", [MIGRATE, RESIZE], ids=["migrate", "resize"])

@@ -57,14 +57,14 @@ def arrive(tx: Transaction, change: int, move: Move, built: Observed, now: float
         return moves.step(tx, move, state=MoveState.VERIFYING, updated_at=now, next_step_at=math.inf)
     old, _ = places_of(tx, move)
     placements.move(tx, change, old, State.RELEASING, reason="moved")
-    return _end(tx, change, move, MoveState.DONE, "", now)
+    return end(tx, change, move, MoveState.DONE, "", now)
 
 
 def confirm(tx: Transaction, change: int, move: Move, now: float) -> Move | None:
     """End a resize at the new place; the old one is released by its agent."""
     old, _ = places_of(tx, move)
     placements.move(tx, change, old, State.RELEASING, reason="moved")
-    return _end(tx, change, move, MoveState.DONE, "", now)
+    return end(tx, change, move, MoveState.DONE, "", now)
 
 
 def lose(tx: Transaction, change: int, move: Move) -> None:
@@ -94,7 +94,7 @@ def come_back(tx: Transaction, change: int, move: Move, now: float) -> Move | No
     """Make the old place an ordinary one again: nothing is left at the new one."""
     old, _ = places_of(tx, move)
     placements.move(tx, change, old, State.CONFIRMED)
-    return _end(tx, change, move, MoveState.FAILED if move.reason else MoveState.REVERTED, move.reason, now)
+    return end(tx, change, move, MoveState.FAILED if move.reason else MoveState.REVERTED, move.reason, now)
 
 
 def fail(
@@ -105,7 +105,7 @@ def fail(
         _, new = places_of(tx, move)
         if new.state is State.HELD:
             placements.move(tx, change, new, State.GONE, reason=reason)
-    return _end(tx, change, replace(move, why=why or move.why), MoveState.FAILED, reason, now)
+    return end(tx, change, replace(move, why=why or move.why), MoveState.FAILED, reason, now)
 
 
 def abandon(tx: Transaction, change: int, uuids: Sequence[str], now: float) -> None:
@@ -121,7 +121,7 @@ def abandon(tx: Transaction, change: int, uuids: Sequence[str], now: float) -> N
         placements.move(tx, change, old, State.RELEASING, reason="moved")
         if move.state is MoveState.RETURNING:
             _set_present(tx, change, old, new, now)
-        _end(tx, change, move, MoveState.FAILED, SHELVED, now)
+        end(tx, change, move, MoveState.FAILED, SHELVED, now)
 
 
 def places_of(tx: Transaction, move: Move) -> tuple[Placement, Placement]:
@@ -139,7 +139,8 @@ def _set_present(tx: Transaction, change: int, before: Placement, after: Placeme
     instances.set_attempts(tx, change, {uuid: after.number}, InstanceStatus.ACTIVE, now)
 
 
-def _end(tx: Transaction, change: int, move: Move, state: MoveState, reason: str, now: float) -> Move | None:
+def end(tx: Transaction, change: int, move: Move, state: MoveState, reason: str, now: float) -> Move | None:
+    """End a move whose places are as they are to stay, and what follows from its end."""
     ended = moves.step(tx, move, state=state, reason=reason, updated_at=now)
     if ended is None:
         return None

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 from zonesched.model.move_steps import MoveKind, MoveState
-from zonesched.model.placement import PlacementState
+from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.services.life import moving
 from zonesched.services.recovery.decision import Known
 from zonesched.services.zone import Zone
 from zonesched.store import audit_moves, host_states, instances, moves, placements
 from zonesched.store.moves import Move
 from zonesched.store.placements import ClaimedHost, Placement
-from zonesched.store.recovery import Found
+from zonesched.store.recovery import Found, Kind
 from zonesched.store.store import Transaction
 
 
@@ -30,13 +32,28 @@ def go_on(zone: Zone, tx: Transaction, change: int, known: Known, found: Found, 
         move = _migration(zone, tx, known.place, now)
         (instance,) = instances.read_by_uuid(tx, [found.uuid]).values()
         moving.begin(tx, change, instance, move, now)
-    due_at = now + zone.conf.instance_build_timeout
+    _arriving(tx, move, found, now, now + zone.conf.instance_build_timeout)
+
+
+def finish(tx: Transaction, change: int, known: Known, found: Found, now: float) -> None:
+    """End the migration of the rows that has brought an instance to where it was found, and built."""
+    move = moves.living(tx, [found.uuid]).get(found.uuid)
+    is_built = found.kind is Kind.AGENT and found.status is InstanceStatus.ACTIVE
+    if move is None or known.place is None or not is_built or not _is_that(move, known.place):
+        return
+    # A resize that has ended since was confirmed, reverted or lost: its repair tells by the claims.
+    if move.kind is MoveKind.MIGRATION:
+        moving.end(tx, change, _arriving(tx, move, found, now, math.inf), MoveState.DONE, "", now)
+
+
+def _arriving(tx: Transaction, move: Move, found: Found, now: float, due_at: float) -> Move:
     host = _name_of(tx, found.host_id)
-    left = moves.step(
-        tx, move, state=MoveState.LEAVING, to_number=found.number, dest_host=host, updated_at=now
-    )
+    number = found.number
+    left = moves.step(tx, move, state=MoveState.LEAVING, to_number=number, dest_host=host, updated_at=now)
     assert left is not None
-    moves.step(tx, left, state=MoveState.ARRIVING, updated_at=now, next_step_at=due_at)
+    after = moves.step(tx, left, state=MoveState.ARRIVING, updated_at=now, next_step_at=due_at)
+    assert after is not None
+    return after
 
 
 def _is_that(move: Move, old: Placement) -> bool:

@@ -216,6 +216,7 @@ class _Settling:
                     return Repaired(found, f"it is {status.status.value}, its claims are released")
                 case Moved(known, there):
                     self._move(known, there)
+                    moves_found.finish(self.tx, self.change, known, there, self.now)
                     return Repaired(found, "its place is where it was found")
                 case Moving(known, there, old):
                     self._move(known, replace(there, status=InstanceStatus.ACTIVE), old.number)
