@@ -576,7 +576,7 @@ class TestByItself:
 
 class TestAway:
     def test_a_libvirt_that_does_not_answer_says_nothing_of_the_instances(
-        self, bench: LibvirtBench, monkeypatch: pytest.MonkeyPatch
+        self, bench: LibvirtBench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         driver = bench.driver()
         run(bench, driver)
@@ -592,6 +592,10 @@ class TestAway:
             assert bench.told(driver) == []
 
         assert sorted(bench.told(driver), key=repr) == [Built(B), reached(1, Power.STOPPED)]
+        assert [record.getMessage() for record in caplog.records] == [
+            "libvirt is unavailable, leaving all instances as they are: the socket is gone",
+            "libvirt is available again",
+        ]
 
     def test_a_closed_connection_is_opened_again(
         self, bench: LibvirtBench, monkeypatch: pytest.MonkeyPatch

@@ -41,6 +41,7 @@ from zonesched.compute.machine import (
     Wanted,
 )
 from zonesched.errors import ConfigError
+from zonesched.outage_lines import OutageLines
 from zonesched.seams import Clock
 
 log = logging.getLogger(__name__)
@@ -86,6 +87,7 @@ class LibvirtDriver:
         self._happened: deque[DriverEvent] = deque()
         self._looks_at = self._answers_at = clock.monotonic()
         self._guard = threading.Lock()
+        self._lines = OutageLines(log, "libvirt", "leaving all instances as they are")
         self._at_work: dict[Key, float] = {}
         self._steps = 0
         self._hung: set[Key] = set()
@@ -212,7 +214,8 @@ class LibvirtDriver:
             self._end_hung()
         except LibvirtAway as error:
             # It says nothing about the instances: they are as they were until it answers again.
-            log.warning("libvirt does not answer: %s", error)
+            with self._guard:
+                self._lines.away(error)
             self._answers_at = self._clock.monotonic() + AWAY_S
         return SOON_S
 
@@ -251,6 +254,8 @@ class LibvirtDriver:
                 return
             self._looks_at = now + LOOK_S
         domains = self._domains.all()
+        with self._guard:
+            self._lines.back()
         self._advance([each for each in resting if not each.is_as_left(domains.get(each.key))])
 
     def _step(self) -> None:
@@ -263,7 +268,10 @@ class LibvirtDriver:
         for instance in instances:
             with self._held(instance) as is_held:
                 if is_held:
-                    self._happened += instance.advance(self._domains.find(instance.key))
+                    domain = self._domains.find(instance.key)
+                    with self._guard:
+                        self._lines.back()
+                    self._happened += instance.advance(domain)
 
     @contextmanager
     def _held(self, instance: LibvirtInstance) -> Iterator[bool]:
