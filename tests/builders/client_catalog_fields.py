@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.builders.client_rows import Rows
 from tests.builders.forms import ZONELESS
-from zonesched.api.links import zoneless_time
+from zonesched.model.openstack_time import zoneless_time
 
 
 def _aggregate_of_sdk(rows: Rows) -> dict[str, Any]:

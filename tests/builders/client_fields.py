@@ -22,7 +22,7 @@ from tests.builders.client_server_fields import (
     server_of_sdk,
 )
 from tests.builders.forms import UUID, ZONELESS, Each
-from zonesched.api.links import iso_time, zoneless_time
+from zonesched.model.openstack_time import iso_time, zoneless_time
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIR8NN31+uZVnUHOsErnpvtav8YLp4KkCLaIRa00BkHY x@y"
 

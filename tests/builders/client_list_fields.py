@@ -11,8 +11,8 @@ from tests.builders.client_catalog_fields import service_of_sdk
 from tests.builders.client_rows import Rows
 from tests.builders.forms import REQUEST_ID, TIME, ZONELESS, Each
 from zonesched.api.extensions import EXTENSIONS
-from zonesched.api.links import zoneless_time
 from zonesched.api.microversion import NEWEST, OLDEST
+from zonesched.model.openstack_time import zoneless_time
 
 SIZES = {"VCPU": "vcpus", "MEMORY_MB": "memory_mb", "DISK_GB": "local_gb"}
 RATES = (("/servers", 60000), ("/zones/boot", 600))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zonesched.api.links import iso_time, zoneless_time
+from zonesched.model.openstack_time import iso_time, zoneless_time
 
 
 @dataclass(frozen=True)

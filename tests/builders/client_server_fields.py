@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.builders.client_rows import Rows
 from tests.builders.forms import REQUEST_ID, ZONELESS, Each
-from zonesched.api.links import zoneless_time
+from zonesched.model.openstack_time import zoneless_time
 
 NAME = "fields"
 USER_DATA = base64.b64encode(b"#cloud-config\n").decode()

@@ -12,9 +12,9 @@ from tests.builders.played_agent import PlayedAgent
 from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
 from zonesched.api import server_usage
-from zonesched.api.links import iso_time, zoneless_time
 from zonesched.api.schemas.fields import LONGEST_PAGE
 from zonesched.model.caller import Role
+from zonesched.model.openstack_time import iso_time, zoneless_time
 from zonesched.services.catalog import users
 
 HOUR_S = 3600.0

@@ -14,9 +14,9 @@ from tests.builders.rerun import meeting_another_transaction
 from tests.builders.scenes import built_once
 from tests.builders.tree import Answer, Node, Tree, a_host
 from tests.builders.wsgi_transport import Replace
-from zonesched.api.links import iso_time
 from zonesched.errors import OverLimit
 from zonesched.model.caller import Role
+from zonesched.model.openstack_time import iso_time
 from zonesched.services import background
 from zonesched.services.catalog import users
 from zonesched.services.state.rate_limits import COUNT_S, CachedCounts, RateLimiter

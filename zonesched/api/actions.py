@@ -6,7 +6,6 @@ from typing import Any
 
 from zonesched.api.answer import Answer, accepted, ok
 from zonesched.api.call import Call
-from zonesched.api.links import zoneless_time
 from zonesched.api.page import page_of
 from zonesched.api.server_json import shown_json
 from zonesched.errors import BadRequest, Conflict, ZoneBusy
@@ -16,6 +15,7 @@ from zonesched.model.desired_call import DesiredAnswer
 from zonesched.model.desired_state import Result
 from zonesched.model.desired_wire import resizes_to_wire
 from zonesched.model.instance_action import ActionView, DeleteServer, EvacuateServer, RebuildServer
+from zonesched.model.openstack_time import zoneless_time
 from zonesched.services.hosts import evacuation
 from zonesched.services.owners import action_history, actions, consoles, servers
 from zonesched.services.parent import desired

@@ -6,9 +6,9 @@ from typing import Any
 
 from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
-from zonesched.api.links import zoneless_time
 from zonesched.api.page import page_of
 from zonesched.model.aggregate import AVAILABILITY_ZONE
+from zonesched.model.openstack_time import zoneless_time
 from zonesched.model.views import AggregateView
 from zonesched.services.hosts import aggregates
 

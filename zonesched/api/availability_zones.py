@@ -6,7 +6,7 @@ from typing import Any
 
 from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
-from zonesched.api.links import zoneless_time
+from zonesched.model.openstack_time import zoneless_time
 from zonesched.model.views import ServiceView, ZoneHosts
 from zonesched.services.hosts import availability_zones
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
-from zonesched.api.links import iso_time
 from zonesched.api.page import page_of
 from zonesched.model.catalog import CatalogImage
+from zonesched.model.openstack_time import iso_time
 from zonesched.services.catalog import images
 
 MOUNT = "/image"

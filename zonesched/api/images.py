@@ -7,10 +7,12 @@ from typing import Any
 
 from zonesched.api.answer import Answer, no_content, ok
 from zonesched.api.call import Call
-from zonesched.api.links import Links, iso_time
+from zonesched.api.links import Links
+from zonesched.api.metadata_item import item_of, without
 from zonesched.api.page import page_of
-from zonesched.errors import BadRequest, NotFound
+from zonesched.errors import NotFound
 from zonesched.model.catalog import CatalogImage
+from zonesched.model.openstack_time import iso_time
 from zonesched.services.catalog import images
 
 
@@ -40,15 +42,13 @@ def show(call: Call) -> Answer:
 
 def list_metadata(call: Call) -> Answer:
     """List an image's properties."""
-    return ok({"metadata": dict(images.show(call.zone.store, call.args["id"]).image.properties)})
+    return ok({"metadata": dict(_properties(call))})
 
 
 def show_metadata(call: Call) -> Answer:
     """Show one of an image's properties."""
-    properties, key = images.show(call.zone.store, call.args["id"]).image.properties, call.args["key"]
-    if key not in properties:
-        raise _no_property()
-    return ok({"meta": {key: properties[key]}})
+    key = call.args["key"]
+    return ok({"meta": {key: _present(_properties(call), key)}})
 
 
 def add_metadata(call: Call) -> Answer:
@@ -63,9 +63,7 @@ def replace_metadata(call: Call) -> Answer:
 
 def set_metadata(call: Call) -> Answer:
     """Add or change one property of an image, which URL and body name."""
-    key, meta = call.args["key"], call.body.meta
-    if list(meta) != [key]:
-        raise BadRequest(f"meta: must have {key!r} alone, as the URL names it.", field="meta")
+    meta = item_of(call)
     _set_metadata(call, lambda present: {**present, **meta})
     return ok({"meta": meta})
 
@@ -75,9 +73,8 @@ def remove_metadata(call: Call) -> Answer:
     key = call.args["key"]
 
     def rest(present: Mapping[str, str]) -> Mapping[str, str]:
-        if key not in present:
-            raise _no_property()
-        return {name: value for name, value in present.items() if name != key}
+        _present(present, key)
+        return without(present, key)
 
     _set_metadata(call, rest)
     return no_content()
@@ -88,8 +85,14 @@ def _set_metadata(call: Call, changed: Callable[[Mapping[str, str]], Mapping[str
     return ok({"metadata": dict(found.image.properties)})
 
 
-def _no_property() -> NotFound:
-    return NotFound("The image has no such property.", code="metadata_not_found", field="key")
+def _properties(call: Call) -> Mapping[str, str]:
+    return images.show(call.zone.store, call.args["id"]).image.properties
+
+
+def _present(properties: Mapping[str, str], key: str) -> str:
+    if key not in properties:
+        raise NotFound("The image has no such property.", code="metadata_not_found", field="key")
+    return properties[key]
 
 
 def create(call: Call) -> Answer:

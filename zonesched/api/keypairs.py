@@ -6,10 +6,10 @@ from typing import Any
 
 from zonesched.api.answer import NO_CONTENT, Answer, ok
 from zonesched.api.call import Call
-from zonesched.api.links import zoneless_time
 from zonesched.errors import BadRequest, Forbidden
 from zonesched.model.caller import Role
 from zonesched.model.keypair import Keypair
+from zonesched.model.openstack_time import zoneless_time
 from zonesched.services.catalog import keypairs
 
 TYPED, OF_OTHERS, PAGED, IMPORT_ONLY = 2, 10, 35, 92

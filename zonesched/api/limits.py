@@ -7,11 +7,11 @@ from typing import Any
 
 from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
-from zonesched.api.links import iso_time
 from zonesched.api.quota_sets import UNLIMITED, shown
 from zonesched.api.schemas.fields import MAX_ITEMS
 from zonesched.errors import Forbidden
 from zonesched.model.caller import Role
+from zonesched.model.openstack_time import iso_time
 from zonesched.services.catalog import keypairs, quota_overrides
 from zonesched.services.catalog.quota_overrides import LimitsView
 from zonesched.services.state.quotas import Limit

@@ -1,10 +1,9 @@
-"""Links and times in OpenStack's form."""
+"""Links in OpenStack's form."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 PREFIX = "/v2.1"
@@ -32,13 +31,3 @@ class Links:
     def next_query(self, marker: str) -> str:
         """The query of the page after this one: this one's, from behind the marker."""
         return urlencode({**self.query, "marker": marker}, doseq=True)
-
-
-def iso_time(epoch_s: float) -> str:
-    """UTC, to the second: 2011-07-27T13:05:00Z."""
-    return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def zoneless_time(epoch_s: float) -> str:
-    """UTC without its offset, as clients read the times of aggregates and services."""
-    return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")

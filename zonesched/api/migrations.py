@@ -6,9 +6,9 @@ from typing import Any
 
 from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
-from zonesched.api.links import zoneless_time
 from zonesched.errors import BadRequest, NotFound
 from zonesched.model.migrations import MigrationView
+from zonesched.model.openstack_time import zoneless_time
 from zonesched.services.owners import migrations
 
 PAGED = 59

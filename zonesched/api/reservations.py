@@ -9,12 +9,12 @@ from typing import Any
 from zonesched.api.answer import Answer, ok
 from zonesched.api.builds import answers_json
 from zonesched.api.call import Call
-from zonesched.api.links import iso_time
 from zonesched.api.server_json import observed_json
 from zonesched.errors import BadRequest, Forbidden
 from zonesched.model.boot_line import BootLine
 from zonesched.model.caller import Role
 from zonesched.model.decision_trace import HostJudgement, score_to_wire, trace_to_wire
+from zonesched.model.openstack_time import iso_time
 from zonesched.model.pending_step import NextStep, PendingStep
 from zonesched.model.placement import InstanceChange
 from zonesched.services.owners import reservations

@@ -8,6 +8,7 @@ from typing import Any
 
 from zonesched.api.answer import Answer, no_content, ok
 from zonesched.api.call import Call
+from zonesched.api.metadata_item import item_of, without
 from zonesched.api.schemas.fields import MAX_ITEMS
 from zonesched.api.schemas.server_details import MAX_TAGS, TAG
 from zonesched.api.server_json import shown_json
@@ -58,9 +59,7 @@ def show_metadata(call: Call) -> Answer:
 
 def set_metadata(call: Call) -> Answer:
     """Add or change one item of a server's metadata, which URL and body name."""
-    key, meta = call.args["key"], call.body.meta
-    if list(meta) != [key]:
-        raise BadRequest(f"meta: must have {key!r} alone, as the URL names it.", field="meta")
+    meta = item_of(call)
     _set_metadata(call, lambda present: {**present, **meta})
     return ok({"meta": meta})
 
@@ -71,7 +70,7 @@ def remove_metadata(call: Call) -> Answer:
 
     def rest(present: Mapping[str, str]) -> Mapping[str, str]:
         _present(present, key)
-        return {name: value for name, value in present.items() if name != key}
+        return without(present, key)
 
     _set_metadata(call, rest)
     return no_content()

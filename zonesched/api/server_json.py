@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from zonesched.api.links import Links, iso_time, zoneless_time
+from zonesched.api.links import Links
 from zonesched.api.microversion import Microversion
 from zonesched.model.desired_state import Status, is_unshelving, shown_status
 from zonesched.model.desired_wire import resizes_to_wire
 from zonesched.model.named_boot import ImageAndFlavor
 from zonesched.model.observed_state import NO_RESIZES, Power
+from zonesched.model.openstack_time import iso_time, zoneless_time
 from zonesched.model.placement import BuildState, InstanceChange, InstanceStatus
 from zonesched.model.request_spec import Flavor, Image
 from zonesched.model.request_wire import flavor_to_wire, image_to_wire

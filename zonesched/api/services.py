@@ -6,8 +6,8 @@ from typing import Any
 
 from zonesched.api.answer import Answer, accepted, no_content, ok
 from zonesched.api.call import Call
-from zonesched.api.links import zoneless_time
 from zonesched.api.page import page_of
+from zonesched.model.openstack_time import zoneless_time
 from zonesched.model.views import ServiceChange, ServiceView
 from zonesched.services.hosts import evacuation, services
 

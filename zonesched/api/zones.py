@@ -7,10 +7,10 @@ from typing import Any
 from zonesched import tracing
 from zonesched.api.answer import Answer, accepted, no_content, ok
 from zonesched.api.call import Call
-from zonesched.api.links import iso_time
 from zonesched.api.servers import boot_form
 from zonesched.model.caller import Role
 from zonesched.model.decision_trace import trace_to_wire
+from zonesched.model.openstack_time import iso_time
 from zonesched.model.sealed_offer import SealedOffer
 from zonesched.model.views import ChildView, DryRunView
 from zonesched.services.boot import boot as booting

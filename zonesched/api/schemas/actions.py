@@ -18,6 +18,7 @@ from zonesched.api.schemas.fields import (
     SpelledBool,
     Text,
     refusal,
+    upper,
 )
 from zonesched.api.schemas.moments import Moment, epoch_s
 from zonesched.api.schemas.server_details import DiskConfig, ServerSettings
@@ -57,12 +58,8 @@ class ActionsQuery(LenientQuery):
         )
 
 
-def _upper(value: object) -> object:
-    return value.upper() if isinstance(value, str) else value
-
-
 class Reboot(Schema):
-    type: Annotated[Literal["SOFT", "HARD"], BeforeValidator(_upper, json_schema_input_type=str)]
+    type: Annotated[Literal["SOFT", "HARD"], BeforeValidator(upper, json_schema_input_type=str)]
 
 
 class Lock(Schema):

@@ -175,6 +175,11 @@ def _is_amount(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= MAX_INT
 
 
+def upper(value: object) -> object:
+    """Read a name whose case does not matter."""
+    return value.upper() if isinstance(value, str) else value
+
+
 def _digits(text: object) -> object:
     is_number = isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= 10
     return int(text) if is_number and isinstance(text, str) else text

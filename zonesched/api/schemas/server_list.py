@@ -14,17 +14,13 @@ from zonesched.api.schemas.fields import (
     QueryBool,
     QueryInt,
     Text,
+    upper,
 )
 from zonesched.api.schemas.moments import Moment, epoch_s
 from zonesched.errors import BadRequest
 from zonesched.model.desired_state import Status
 from zonesched.model.name_pattern import is_pattern
 from zonesched.model.server_query import ListOrder, ServerQuery, SortKey
-
-
-def _upper(value: object) -> object:
-    return value.upper() if isinstance(value, str) else value
-
 
 StatusName = Annotated[
     Literal[
@@ -50,7 +46,7 @@ StatusName = Annotated[
         "SHELVED",
         "SOFT_DELETED",
     ],
-    BeforeValidator(_upper, json_schema_input_type=str),
+    BeforeValidator(upper, json_schema_input_type=str),
 ]
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
-from zonesched.api.schemas.fields import Amount, Name, Schema, Text, TextMap
+from zonesched.api.schemas.fields import Name, Schema, SpelledAmount, Text, TextMap
 
 
 class FixedNetwork(Schema):
@@ -30,16 +30,10 @@ class Password(Schema):
     admin_pass: Text = Field(alias="adminPass")
 
 
-def _number(value: object) -> object:
-    """Read a number that OpenStack's clients write as a text."""
-    is_number = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 10
-    return int(value) if is_number and isinstance(value, str) else value
-
-
 class Backup(Schema):
     name: Name
     backup_type: Text
-    rotation: Annotated[Amount, BeforeValidator(_number, json_schema_input_type=int | str)]
+    rotation: SpelledAmount
     metadata: TextMap = Field(default_factory=dict)
 
 

@@ -11,7 +11,6 @@ import enum
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -21,6 +20,7 @@ from zonesched.model.desired_state import NEW, Result
 from zonesched.model.instance_action import own_request_id
 from zonesched.model.instance_flavor import flavor_of
 from zonesched.model.instance_image import image_of
+from zonesched.model.openstack_time import iso_time
 from zonesched.model.placement import InstanceStatus
 from zonesched.store import instance_actions, instance_states, instances, reservations
 from zonesched.store.instance_actions import InstanceAction
@@ -185,7 +185,7 @@ def _event(
     message = {
         "message_id": publisher.new_id(),
         "publisher_id": f"zonesched:{publisher.zone_name}",
-        "timestamp": _time(note.at),
+        "timestamp": iso_time(note.at),
         "priority": priority,
         "event_type": event_type,
         "payload": _object("InstancePayload", {**_instance(subject), **more}),
@@ -220,9 +220,9 @@ def _instance(subject: _Subject) -> dict[str, Any]:
                 "root_gb": flavor.disk_gb,
             },
         ),
-        "created_at": _time(instance.created_at),
-        "updated_at": _time(instance.updated_at),
-        "launched_at": _time(launched_at) if launched_at else None,
+        "created_at": iso_time(instance.created_at),
+        "updated_at": iso_time(instance.updated_at),
+        "launched_at": iso_time(launched_at) if launched_at else None,
     }
 
 
@@ -233,7 +233,3 @@ def _object(name: str, data: Mapping[str, Any]) -> dict[str, Any]:
         "nova_object.version": "1.0",
         "nova_object.data": dict(data),
     }
-
-
-def _time(epoch_s: float) -> str:
-    return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
