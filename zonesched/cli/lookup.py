@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import quote
 
 from zonesched.cli.session import Session
 from zonesched.compute.connection import ZoneRefused
+from zonesched.model.page_link import next_marker
 
 Item = Mapping[str, Any]
 Params = Mapping[str, str | int]
@@ -65,15 +66,6 @@ def all_pages(read: Callable[[Params], Mapping[str, Any]], noun: str) -> dict[st
         answer = read(more)
         listed += answer[noun]
     return {**answer, noun: listed}
-
-
-def next_marker(answer: Mapping[str, Any], noun: str) -> str:
-    """Return the marker of the page behind this one, "" behind the last.
-
-    The link has it: a page for which a zone has searched long enough may be short, and even empty.
-    """
-    links = answer.get(f"{noun}_links")
-    return parse_qs(urlsplit(links[0]["href"]).query)["marker"][0] if links else ""
 
 
 def _next_page(answer: Mapping[str, Any], noun: str, seen: int) -> Params:

@@ -14,7 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from zonesched.cli.group import CommandGroup
-from zonesched.cli.lookup import find_reservation_id, next_marker, pages
+from zonesched.cli.lookup import find_reservation_id, pages
 from zonesched.cli.output import live_console, print_item, print_json, print_list
 from zonesched.cli.server import HERE, delete_one
 from zonesched.cli.server_targets import count_refused, ids_of_boot
@@ -23,6 +23,7 @@ from zonesched.cli.table import Column, cell, print_table
 from zonesched.cli.waiting import print_waiting, waiting_line
 from zonesched.cli.why import print_host, print_reasons, print_why, reason_lines
 from zonesched.compute.connection import ZoneCallError
+from zonesched.model.page_link import next_marker
 
 UNFINISHED = "BUILD"
 SHOWN_APART = ("instances", "reasons", "waiting_for", "why")

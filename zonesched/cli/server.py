@@ -8,13 +8,14 @@ from typing import Any
 import click
 
 from zonesched.cli.group import CommandGroup
-from zonesched.cli.lookup import find_reservation_id, find_server_id, next_marker
+from zonesched.cli.lookup import find_reservation_id, find_server_id
 from zonesched.cli.output import print_item, print_list
 from zonesched.cli.server_actions import COMMANDS
 from zonesched.cli.server_targets import SERVER_STATUSES, each, ids_of_boot
 from zonesched.cli.session import Session, item_options, list_options, pass_session, zone_options
 from zonesched.cli.table import Column
 from zonesched.compute.connection import ZoneRefused
+from zonesched.model.page_link import next_marker
 
 HERE = "this zone"
 """Value of the zone column for an instance on a local host of the asked zone."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 from flask import g
 
 from zonesched.api.call import Site
 from zonesched.api.inner_call import InnerCall, perform
 from zonesched.model.caller import Caller, Role
+from zonesched.model.page_link import next_marker
 from zonesched.services.zone import Zone
 
 
@@ -93,15 +93,6 @@ class Visit:
     def everybody(self) -> dict[str, str]:
         """Return the query that shows an admin all projects."""
         return {"all_tenants": "true"} if self.is_admin else {}
-
-
-def next_marker(page: Mapping[str, Any], noun: str) -> str:
-    """Return the marker of the page of a list behind this one, "" behind the last.
-
-    The link has it: a page for which the zone has searched long enough may be short, and even empty.
-    """
-    links = page.get(f"{noun}_links")
-    return parse_qs(urlsplit(links[0]["href"]).query)["marker"][0] if links else ""
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from zonesched.dashboard.pages.servers import WITHOUT_PLACE
-from zonesched.dashboard.visit import Page, Visit, next_marker
+from zonesched.dashboard.visit import Page, Visit
 from zonesched.errors import ZoneschedError
+from zonesched.model.page_link import next_marker
 
 PAGE = "50"
 MOST_SERVERS = 1000

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from zonesched.dashboard.visit import Page, Redirect, Visit, next_marker
+from zonesched.dashboard.visit import Page, Redirect, Visit
 from zonesched.errors import BadRequest
+from zonesched.model.page_link import next_marker
 
 PAGE = "200"
 SIZES = ("vcpus", "ram", "disk")

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from zonesched.dashboard.pages import heat
-from zonesched.dashboard.visit import Page, Redirect, Result, Visit, next_marker
+from zonesched.dashboard.visit import Page, Redirect, Result, Visit
 from zonesched.errors import BadRequest, NotFound, ZoneschedError
+from zonesched.model.page_link import next_marker
 from zonesched.model.task_state import MOVING
 
 PAGE = 50

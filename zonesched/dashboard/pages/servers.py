@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from zonesched.dashboard.visit import Page, Redirect, Visit, next_marker
+from zonesched.dashboard.visit import Page, Redirect, Visit
 from zonesched.errors import BadRequest
 from zonesched.model.desired_state import Status
+from zonesched.model.page_link import next_marker
 
 PAGE = "50"
 FILTERS = ("status", "name", "flavor", "host", "reservation_id", "project_id")
