@@ -5,8 +5,7 @@ visit -> session -> (of a form: origin, form token) -> page -> template
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -27,8 +26,6 @@ from zonesched.dashboard.visit import Data, Form, Page, Redirect, Result, Visit
 from zonesched.errors import NotFound, Unauthorized, ZoneschedError
 from zonesched.model.work_deadline import always
 from zonesched.services.catalog import dashboard_sessions
-
-log = logging.getLogger(__name__)
 
 SIGN_IN = f"{sessions.PATH}/sign-in"
 SIGN_OUT = f"{sessions.PATH}/sign-out"
@@ -197,17 +194,16 @@ def _asset(name: str) -> Response:
     return response
 
 
-def _show_sign_in(site: Site, fault: ZoneschedError | None = None) -> Response:
+def _show_sign_in(site: Site) -> Response:
     query = _query()
-    link = query.get("link", "")
-    values = {
-        "is_open": site.zone.conf.auth_strategy == "noauth",
-        "fault": fault,
-        "link": link,
-        "next": sessions.own_path(query.get("next", "")),
-        "user": "",
-    }
-    return _html("sign_in.html", values)
+    values = {"fault": None, "link": query.get("link", ""), "next": query.get("next", ""), "user": ""}
+    return _sign_in_page(site, values)
+
+
+def _sign_in_page(site: Site, values: Mapping[str, Any], status: int = 200) -> Response:
+    is_open = site.zone.conf.auth_strategy == "noauth"
+    shown = {**values, "is_open": is_open, "next": sessions.own_path(values["next"])}
+    return _html("sign_in.html", shown, status)
 
 
 def _sign_in(site: Site) -> Response:
@@ -232,14 +228,8 @@ def _sign_in(site: Site) -> Response:
 def _refused_sign_in(site: Site, form: Form, fault: ZoneschedError) -> Response:
     g.code = fault.code
     answer = errors.answer_to(fault)
-    values = {
-        "is_open": site.zone.conf.auth_strategy == "noauth",
-        "fault": fault,
-        "link": "",
-        "next": sessions.own_path(form.get("next")),
-        "user": form.get("user"),
-    }
-    response = _html("sign_in.html", values, answer.status)
+    values = {"fault": fault, "link": "", "next": form.get("next"), "user": form.get("user")}
+    response = _sign_in_page(site, values, answer.status)
     if "Retry-After" in answer.headers:
         response.headers["Retry-After"] = answer.headers["Retry-After"]
     return response
