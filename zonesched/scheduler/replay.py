@@ -7,7 +7,7 @@ children) and its result. A replay reads nothing else, so the same options give 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
@@ -128,7 +128,7 @@ def _spec(record: Record) -> RequestSpec:
     return spec_from_row({**record.spec, "weighing": {"name": "unweighed"}})
 
 
-def table_of(hosts: tuple[HostRow, ...], services_up: Mapping[str, bool]) -> HostTable:
+def table_of(hosts: Sequence[HostRow], services_up: Mapping[str, bool]) -> HostTable:
     """Return a table of the hosts."""
     table = HostTable()
     table.apply(hosts)

@@ -27,6 +27,7 @@ from zonesched.model.own_zone import AsConfigured, is_forced
 from zonesched.model.request_spec import RequestSpec, TraitQuery
 from zonesched.scheduler.aggregate_limits import Limit
 from zonesched.scheduler.plugins import Plugins
+from zonesched.scheduler.replay import table_of
 from zonesched.seams import Clock
 from zonesched.store import host_search, hosts, services
 from zonesched.store.host_search import Among, Demands
@@ -72,7 +73,7 @@ class SqlHosts:
     def current(self) -> Iterator[HostTable]:
         """Lend all hosts, read for this block; meant for rare calls."""
         rows, up = self.snapshot()
-        yield _table(rows, up)
+        yield table_of(rows, up)
 
     @contextmanager
     def for_request(self, spec: RequestSpec) -> Iterator[FoundHosts]:
@@ -88,7 +89,7 @@ class SqlHosts:
         rows = host_search.find(tx, demands)
         if rows:
             step = FunnelStep("host_source", "not_found_by_database", hosts.count(tx), len(rows))
-            return FoundHosts(_table(rows, self._services_up(tx)), (step,))
+            return FoundHosts(table_of(rows, self._services_up(tx)), (step,))
         refused = host_search.why(tx, demands)
         steps = tuple(FunnelStep(one.name, one.code, one.before, one.after) for one in refused)
         return FoundHosts(HostTable(), steps)
@@ -111,7 +112,7 @@ class SqlHosts:
         known = host_search.populated_aggregates(tx)
         facts = [HostRow(HostFacts(a.id, a.name, aggregates=(a,)), {}) for a in known]
         return tuple(
-            _rule(limit, known) for limit in self._plugins.limits.for_request(_table(facts, {}), spec)
+            _rule(limit, known) for limit in self._plugins.limits.for_request(table_of(facts, {}), spec)
         )
 
     def _services_up(self, tx: Transaction) -> Mapping[str, bool]:
@@ -129,10 +130,3 @@ def _rule(limit: Limit, known: Sequence[Aggregate]) -> Among:
     if limit.lets_in(SharedFacts()):
         return Among(limit.name, limit.code, none_of=frozenset(a.id for a in known) - let_in)
     return Among(limit.name, limit.code, any_of=let_in)
-
-
-def _table(rows: Sequence[HostRow], services_up: Mapping[str, bool]) -> HostTable:
-    table = HostTable()
-    table.apply(rows)
-    table.set_services_up(services_up)
-    return table
