@@ -1,4 +1,4 @@
-"""What OpenStack Nova tells of a server's inside: diagnostics, NUMA topology, password and consoles."""
+"""Diagnostics, NUMA topology, password and consoles of a server, in OpenStack's shapes."""
 
 from __future__ import annotations
 

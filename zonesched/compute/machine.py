@@ -223,7 +223,7 @@ class Left:
 
 @dataclass(frozen=True)
 class Fenced:
-    """It was ended since the agent's lease had run out; it can be started again as it was."""
+    """An instance was ended because the agent's lease had run out; it can be started again as it was."""
 
     key: Key
 

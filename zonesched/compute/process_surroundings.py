@@ -1,4 +1,4 @@
-"""What an instance of the process driver shares with the others, and where it comes from."""
+"""The parts that all instances of the process driver share, such as the shared folder and the launcher."""
 
 from __future__ import annotations
 

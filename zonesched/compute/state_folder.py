@@ -1,7 +1,7 @@
-"""What an agent keeps of itself in its state folder.
+"""Files of an agent's state folder that say whose the folder is.
 
-agent-id    by which its zone tells it from another one that was given the name of its service
-host-name   the name of the host that its driver has described first
+agent-id    the agent's id: its zone tells by it two agents that were given the name of one service
+host-name   the name of the first host that the agent's driver described
 owner.json  the zone and the service whose instances are in the folder
 """
 

@@ -12,7 +12,7 @@ class Power(enum.Enum):
     PAUSED = "paused"
     SUSPENDED = "suspended"
     OFFLOADED = "offloaded"
-    """It has no place: nothing of it is left on any host."""
+    """Of an instance without a place: nothing of it is left on any host."""
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ class ToozGroup:
 
 
 def _without_pauses(coordinator: Any) -> None:
-    """Let a lost connection, a refused password or certificate be told at once, silence after a time-out.
+    """Report a lost connection, a refused password or certificate at once, and silence after a time-out.
 
     tooz's driver tries 15 times by itself, and its client several times, with pauses, for each of them:
     together a minute. tooz has no option for that of the client.

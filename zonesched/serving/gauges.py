@@ -10,7 +10,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 @dataclass(frozen=True)
 class Load:
-    """What a server has to do at one moment; `threads`: the most requests that run at the same time."""
+    """The work of a server at one moment; `threads`: the most requests that run at the same time."""
 
     connections: int
     requests_running: int

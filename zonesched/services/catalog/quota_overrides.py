@@ -59,7 +59,7 @@ def of_parent(store: Store, quotas: Quotas, name: str) -> LimitsView:
 
 @dataclass(frozen=True)
 class ProjectUse:
-    """What a project has now."""
+    """The usage of one project."""
 
     instances: int
     vcpus: int

@@ -62,7 +62,7 @@ class _Here:
 
 @dataclass(frozen=True)
 class _Leaves:
-    """It may leave, with this desired state, by an action of this name."""
+    """An instance may leave, with this desired state, by an action of this name."""
 
     desired: Desired
     action: str

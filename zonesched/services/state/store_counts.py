@@ -1,4 +1,4 @@
-"""What one process has written, counted: boots, their outcomes, and the waits for the database."""
+"""Metrics of what one process writes: boots, their outcomes, and the waits for the database."""
 
 from __future__ import annotations
 
