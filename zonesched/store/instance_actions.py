@@ -19,8 +19,6 @@ from zonesched.store.prepared import Prepared, one_of
 KEPT_PER_INSTANCE = 100
 """Ended actions beyond this number are deleted, the oldest first."""
 
-DELETE = "delete"
-
 COLUMNS = t.instance_actions.c
 _lock, _instance = t.instance_locks.c, t.instances.c
 _INSERT = Prepared(sa.insert(t.instance_actions))

@@ -13,7 +13,6 @@ whose claim was lost, of which an instance was deleted meanwhile, or that anothe
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,8 +39,6 @@ from zonesched.store.placements import Placement
 from zonesched.store.prepared import Sent, run_text
 from zonesched.store.store import Transaction
 from zonesched.tracing import Trace
-
-log = logging.getLogger(__name__)
 
 FIRST = 1
 """Number of an instance's first placement."""

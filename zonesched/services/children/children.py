@@ -16,7 +16,6 @@ from zonesched.model.placement import (
     PlacementState,
 )
 from zonesched.model.views import ChildChange, ChildForm, ChildView
-from zonesched.seal.secrets import SecretBox
 from zonesched.services.placing.placement_moves import advance
 from zonesched.services.state.child_rows import StoredChildren
 from zonesched.services.zone import Zone
@@ -65,7 +64,7 @@ def add(zone: Zone, form: ChildForm) -> ChildView:
         name=form.name,
         api_url=_checked_url(zone.conf, zone.transport, form.api_url),
         username=form.username,
-        encrypted_password=_stored(zone.store, zone.secret_box).encrypt(child_id, form.password),
+        encrypted_password=StoredChildren(zone.store, zone.secret_box).encrypt(child_id, form.password),
         weight_offset=form.weight_offset,
         weight_scale=form.weight_scale,
     )
@@ -92,7 +91,9 @@ def change(zone: Zone, child_id: str, wanted: ChildChange) -> ChildView:
     if wanted.api_url is not None:
         given["api_url"] = _checked_url(zone.conf, zone.transport, wanted.api_url)
     if wanted.password is not None:
-        given["encrypted_password"] = _stored(zone.store, zone.secret_box).encrypt(child_id, wanted.password)
+        given["encrypted_password"] = StoredChildren(zone.store, zone.secret_box).encrypt(
+            child_id, wanted.password
+        )
 
     present = zone.store.read(lambda tx: _existing(tx, child_id))
     wanted_row = replace(present, **given)
@@ -161,10 +162,6 @@ def _lose(tx: Transaction, change: int, zone_uuid: str, there: Sequence[Placemen
         reservations.wake(tx, caller_id, reservation_id)
 
 
-def _stored(store: Store, secret_box: SecretBox) -> StoredChildren:
-    return StoredChildren(store, secret_box)
-
-
 def _checked_url(conf: Conf, transport: Transport, unverified: str) -> str:
     """Normalise the URL. A name is resolved and its addresses checked here, and again at each connection."""
     try:
@@ -177,7 +174,7 @@ def _checked_url(conf: Conf, transport: Transport, unverified: str) -> str:
 
 def _probe(zone: Zone, row: ChildRow) -> str:
     """Try a child with its stored access; return its zone's uuid, "" if it gives no good answer."""
-    probed = zone.children.probe(_stored(zone.store, zone.secret_box).child(row))
+    probed = zone.children.probe(StoredChildren(zone.store, zone.secret_box).child(row))
     # One that was restored waits for its parents: it may need this very change to hear them.
     if probed.error not in ("", RESTORED):
         field = "zone.username" if probed.error in (WRONG_CREDENTIALS, NO_PARENT) else "zone.api_url"

@@ -6,7 +6,6 @@ and is used up in the transaction that claims.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -59,8 +58,6 @@ from zonesched.store.instances import Instance
 from zonesched.store.placements import Placement
 from zonesched.store.reservations import ReservationState
 from zonesched.store.store import Store, Transaction
-
-log = logging.getLogger(__name__)
 
 State = PlacementState
 

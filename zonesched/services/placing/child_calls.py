@@ -7,7 +7,6 @@ and the call is repeated after a growing pause.
 
 from __future__ import annotations
 
-import logging
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -37,8 +36,6 @@ from zonesched.store.placements import AskedChild, Placement
 from zonesched.store.reservations import Lease
 from zonesched.store.store import Transaction
 from zonesched.zones.client import ChildClient
-
-log = logging.getLogger(__name__)
 
 State = PlacementState
 
