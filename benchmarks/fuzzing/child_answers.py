@@ -16,6 +16,7 @@ from benchmarks.fuzzing.api_calls import crashes_told
 from benchmarks.fuzzing.target import Check, Target, Work, stateless
 from tests.builders.child_app import ChildApp, a_child, an_info
 from tests.builders.clock import FakeClock
+from tests.builders.sync import ask_all
 from tests.builders.tree import Tree, a_host
 from zonesched.errors import ChildUnreachable
 from zonesched.model.placement import Attempt, Build
@@ -24,7 +25,7 @@ from zonesched.model.views import ChildForm
 from zonesched.seal.entry_form import blob_to_text
 from zonesched.services import background
 from zonesched.services.audit import audit_edges
-from zonesched.services.children import children, sync
+from zonesched.services.children import children
 from zonesched.services.children.pending_calls import PendingCalls
 from zonesched.zones.call import BoundCall, Call, Reply, Rest
 from zonesched.zones.client import ChildClient
@@ -209,7 +210,7 @@ class ZoneCheck:
             while background.work_on_boots(zone.zone) == 0.0:
                 pass
             PendingCalls(zone.zone).step()
-            sync.ask_all(zone.zone)
+            ask_all(zone.zone)
             list(audit_edges.across_edges(zone.zone))
         return Work(sum(len(answered.body) for answered in given) * (1 + len(self._child.asked)))
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.builders.one_zone import sql
 from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
+from zonesched.model.inconsistency import Left, RepairResult
 from zonesched.services.audit.audit_edges import across_edges
 from zonesched.services.zone import Zone
 
@@ -38,3 +40,8 @@ def plant(tree: Tree, name: str, statement: str) -> None:
 
 def kinds(tree: Tree) -> list[str]:
     return [found.kind for found in across_edges(root_of(tree))]
+
+
+def left(done: Sequence[RepairResult]) -> list[Left]:
+    """Select the inconsistencies that a repair left."""
+    return [one for one in done if isinstance(one, Left)]

@@ -17,6 +17,7 @@ from tests.builders.migrated import a_database, copy_database, following, url_of
 from tests.builders.one_zone import CHEAP_PASSWORDS
 from tests.builders.options import copy_of, loaded
 from tests.builders.stores import open_store
+from tests.builders.sync import ask_all
 from tests.builders.wsgi_transport import WsgiAdapter, answer_of, environ_of
 from zonesched.api.app import create_app
 from zonesched.conf import Conf
@@ -26,7 +27,7 @@ from zonesched.seal.passwords import hash_secret, new_secret
 from zonesched.seams import Executor
 from zonesched.services import background
 from zonesched.services.catalog import users
-from zonesched.services.children import children, sync
+from zonesched.services.children import children
 from zonesched.services.children.pending_calls import PendingCalls
 from zonesched.services.hosts import hosts
 from zonesched.services.moves import mover
@@ -263,7 +264,7 @@ class Tree:
         PendingCalls(zone).step()
         background.reap(zone)
         build_timeouts.end_lost_builds(zone)
-        while sync.ask_all(zone).behind:
+        while ask_all(zone).behind:
             pass
 
     def _start(self, name: str, overrides: Mapping[str, Any]) -> Node:

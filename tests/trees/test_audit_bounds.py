@@ -13,7 +13,7 @@ from uuid import UUID
 import orjson
 import pytest
 
-from tests.builders.audited_tree import FLAVOR, a_booted_tree, plant, root_of
+from tests.builders.audited_tree import FLAVOR, a_booted_tree, left, plant, root_of
 from tests.builders.timed_network import SideBySide, TimedNetwork, Timeline
 from tests.builders.tree import Tree, a_host
 from zonesched.errors import CallerGone
@@ -110,9 +110,9 @@ def test_repairs_go_on_where_the_last_one_was_cut(tmp_path: Path, monkeypatch: p
     plant(tree, "leaf", "update instances set status = 'ACTIVE'")
     root = root_of(tree)
 
-    left = [len(repair.left(repair.run(root))) for _ in range(2)]
+    counts = [len(left(repair.run(root))) for _ in range(2)]
 
-    assert left == [1, 0]
+    assert counts == [1, 0]
     assert across_edges(root) == []
 
 

@@ -10,10 +10,10 @@ from tests.builders.boots import a_building_tree, a_small_tree, all_active, boot
 from tests.builders.crashes import heal, inconsistencies
 from tests.builders.sealed_builds import UUID, Stage
 from tests.builders.stores import statements_written_by
+from tests.builders.sync import ask_all
 from tests.builders.tree import Tree
 from tests.builders.wsgi_transport import Dead
 from zonesched.services.audit import audit, audit_edges
-from zonesched.services.children import sync
 from zonesched.services.placing import pruning
 from zonesched.services.placing.pruning import Pruning
 
@@ -127,7 +127,7 @@ def test_a_parent_that_was_away_for_longer_than_the_retention_is_still_told(tmp_
     tree.clock.advance(2 * WEEK_S)
 
     prune(tree)
-    while sync.ask_all(tree.nodes["root"].zone).behind:
+    while ask_all(tree.nodes["root"].zone).behind:
         pass
 
     shown = tree.nodes["root"].client().get(f"/reservations/{reservation_id}").json["reservation"]

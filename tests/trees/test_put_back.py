@@ -10,9 +10,9 @@ from tests.builders.boots import a_building_tree, boot, counts, report_all, the_
 from tests.builders.migrated import copy_database, replace_database
 from tests.builders.one_zone import sql
 from tests.builders.postgresql import SERVER
+from tests.builders.sync import ask_all
 from tests.builders.tree import Client, Tree, a_host
 from zonesched.model.agent_instances import AgentState
-from zonesched.services.children import sync
 from zonesched.store import identity
 
 
@@ -73,7 +73,7 @@ def test_what_changes_after_a_copy_was_put_back_reaches_the_parent(tmp_path: Pat
         do_something(tree, "leaf-b", until=read_to)
     tree.poll()
     tree.clock.advance(60)
-    sync.ask_all(tree.nodes["root"].zone)
+    ask_all(tree.nodes["root"].zone)
 
     assert counts(tree, reservation_id)["ERROR"] == below
 

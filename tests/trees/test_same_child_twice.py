@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders.audited_tree import left
 from tests.builders.boots import FLAVOR, boot, counts, nothing_is_wrong, report_all
 from tests.builders.one_zone import sql
 from tests.builders.played_agent import PlayedAgent, a_report
@@ -144,7 +145,7 @@ class TestAddedAgainAfterARemovalByForce:
         done = repair.run(tree.nodes["root"].zone)
         tree.settle()
 
-        assert repair.left(done) == []
+        assert left(done) == []
         assert counts(tree, reservation_id) == {"ACTIVE": 2}
         assert sql(tree.nodes["leaf"].zone, "select uuid from instances where status != 'ACTIVE'") == []
         nothing_is_wrong(tree)
@@ -159,7 +160,7 @@ class TestAddedAgainAfterARemovalByForce:
 
         def let_another_go_first(zone: Zone, compared: list[Unlike]) -> list[Unlike]:
             monkeypatch.setattr(audit_edges, "with_other_places", go_on)
-            assert repair.left(repair.run(zone)) == []
+            assert left(repair.run(zone)) == []
             return go_on(zone, compared)
 
         # When another repair takes them back before it
@@ -168,7 +169,7 @@ class TestAddedAgainAfterARemovalByForce:
         tree.settle()
 
         # Then
-        assert {one.why for one in repair.left(done)} == {"it has moved since it was compared: run it again"}
+        assert {one.why for one in left(done)} == {"it has moved since it was compared: run it again"}
         assert counts(tree, reservation_id) == {"ACTIVE": 2}
         nothing_is_wrong(tree)
 
@@ -199,7 +200,7 @@ class TestAddedAgainAfterARemovalByForce:
         done = repair.run(tree.nodes["root"].zone)
         tree.settle()
 
-        assert repair.left(done) == []
+        assert left(done) == []
         assert counts(tree, reservation_id) == {"ACTIVE": 1, "ERROR": 1}
         there = sql(tree.nodes["leaf"].zone, "select status from instances order by status")
         assert [row.status for row in there] == ["ACTIVE", "DELETED"]
@@ -215,7 +216,7 @@ class TestAddedAgainAfterARemovalByForce:
         done = repair.run(tree.nodes["root"].zone)
         tree.settle()
 
-        assert repair.left(done) == []
+        assert left(done) == []
         assert sql(tree.nodes["leaf"].zone, "select uuid from instances where status != 'DELETED'") == []
         nothing_is_wrong(tree)
 
@@ -231,7 +232,7 @@ class TestAddedAgainAfterARemovalByForce:
         root = tree.nodes["root"].client()
         servers = root.get("/servers/detail").json["servers"]
         (resting,) = [server["id"] for server in servers if server["status"] == "SHELVED_OFFLOADED"]
-        assert repair.left(done) == []
+        assert left(done) == []
         assert sorted(server["status"] for server in servers) == ["ACTIVE", "SHELVED_OFFLOADED"]
         nothing_is_wrong(tree)
         # and comes back

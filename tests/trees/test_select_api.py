@@ -32,7 +32,7 @@ from zonesched.model.request_wire import content_digest, spec_to_wire
 from zonesched.model.views import ChildChange, ChildForm
 from zonesched.scheduler.merge import adjust
 from zonesched.seal.entry_form import MAX_BLOB_BYTES, blob_to_text
-from zonesched.seal.envelope import Bound
+from zonesched.seal.envelope import Bound, OpenedEntry
 from zonesched.services.catalog import users
 from zonesched.services.children import children
 from zonesched.services.hosts import hosts
@@ -435,7 +435,8 @@ def test_offers_outlive_a_childs_offers_that_expire_at_once(tree: Tree) -> None:
     caller_id = next(u.id for u in users.list_users(region.zone.store) if u.name == "parent-root")
     bound = Bound(region.zone.uuid, caller_id, spec.project_id, content_digest(spec))
     for entry in answer.json["weights"]:
-        assert region.zone.envelope.open_entry(bound, entry["blob"])
+        [opened] = region.zone.envelope.open_entries(bound, [entry["blob"]])
+        assert isinstance(opened, OpenedEntry)
 
 
 @pytest.mark.parametrize("how_much", ["reasons", "counts"])

@@ -27,6 +27,7 @@ from tests.builders.inline_executor import InlineExecutor, InlineLoop
 from tests.builders.migrated import ask, url_of
 from tests.builders.one_zone import a_zone, places_of
 from tests.builders.played_agent import agents_of
+from tests.builders.sync import ask_all
 from tests.builders.tree import Tree
 from tests.builders.wsgi_transport import LostReply, Replace
 from zonesched.model.agent_instances import AgentState
@@ -34,7 +35,7 @@ from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.seams import ThreadLoop
 from zonesched.services import background
 from zonesched.services.audit import audit, audit_edges
-from zonesched.services.children import children, sync
+from zonesched.services.children import children
 from zonesched.services.children.pending_calls import PendingCalls
 from zonesched.services.children.sync import Sync, pause_s
 from zonesched.services.zone import Zone
@@ -60,7 +61,7 @@ def test_a_child_at_rest_costs_its_parent_no_commit(tmp_path: Path, monkeypatch:
     zone = tree.nodes["root"].zone
     monkeypatch.setattr(zone.store, "write", no_write)
     # when it asks again
-    asked = sync.ask_all(zone)
+    asked = ask_all(zone)
     # then both children answer, and nothing is written
     assert (sorted(asked.lines.values()), asked.behind) == ([0, 0], frozenset())
 
@@ -286,12 +287,12 @@ def test_an_older_page_does_not_undo_what_another_process_has_read(
     def overtaken(*args: Any, **more: Any) -> Any:
         answers = call(*args, **more)
         all_active(tree)
-        sync.ask_all(tree.nodes["region"].zone)
-        sync.ask_all(other)
+        ask_all(tree.nodes["region"].zone)
+        ask_all(other)
         return answers
 
     monkeypatch.setattr(zone.children, "call", overtaken)
-    sync.ask_all(zone)
+    ask_all(zone)
 
     assert counts(tree, reservation_id) == {"ACTIVE": 12}
 
@@ -323,7 +324,7 @@ def test_a_child_that_speaks_of_another_childs_instances_changes_nothing(
     ]
     body = orjson.dumps({"instances": lines, "cursor": "made-up", "more": False})
     tree.network.fault(liar.url, Replace(path="/reservations", method="GET", body=body))
-    sync.ask_all(root.zone)
+    ask_all(root.zone)
 
     # Then
     assert (counts(tree, reservation_id), rows(tree, "root")) == before
@@ -358,7 +359,7 @@ def test_of_the_lines_about_one_attempt_the_last_one_counts(
     told = [{"uuid": uuid, "attempt": number, **line} for line in lines]
     body = orjson.dumps({"instances": told, "cursor": "made-up", "more": False})
     tree.network.fault(liar.url, Replace(path="/reservations", method="GET", body=body))
-    sync.ask_all(region.zone)
+    ask_all(region.zone)
     # then its place and its status are those of one line: the parent deletes an ERROR, and places a failed
     # build elsewhere
     path = tree.folder / "region.sqlite"
@@ -381,7 +382,7 @@ def hears(tree: Tree, child: str, line: dict[str, Any]) -> None:
     body = {"instances": [line], "cursor": "made-up", "more": False}
     answer = Replace(path="/reservations", method="GET", body=orjson.dumps(body), times=1)
     tree.network.fault(tree.nodes[child].url, answer)
-    sync.ask_all(tree.nodes["root"].zone)
+    ask_all(tree.nodes["root"].zone)
 
 
 RUNNING = {"status": "ACTIVE", "state": "confirmed", "reason": ""}

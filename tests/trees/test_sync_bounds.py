@@ -14,6 +14,7 @@ import pytest
 
 from tests.builders.boots import FLAVOR, a_building_tree, all_active, boot, counts, the_boot
 from tests.builders.scenes import built_once
+from tests.builders.sync import ask_all
 from tests.builders.tree import Tree, a_host
 from zonesched.services import background
 from zonesched.services.children import feed_allowance, sync
@@ -129,8 +130,8 @@ def test_a_child_that_returns_with_many_changes_is_read_without_a_pause(
     tree = a_building_tree(tmp_path)
     reservation_id = the_boot(tree)
     all_active(tree)
-    sync.ask_all(tree.nodes["region"].zone)
-    while sync.ask_all(tree.nodes["region"].zone).behind:
+    ask_all(tree.nodes["region"].zone)
+    while ask_all(tree.nodes["region"].zone).behind:
         pass
     tree.clock.advance(3600.0)
     loop = Sync(tree.nodes["root"].zone)
@@ -158,8 +159,8 @@ def test_a_large_page_is_applied_in_several_transactions(
         return apply_changes(zone, child_id, items, tx, given_back)
 
     monkeypatch.setattr(sync, "apply_changes", noted)
-    sync.ask_all(tree.nodes["region"].zone)
-    sync.ask_all(root)
+    ask_all(tree.nodes["region"].zone)
+    ask_all(root)
 
     assert max(sizes) == 5
     assert counts(tree, reservation_id) == {"ACTIVE": 12}

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from zonesched.model.desired_call import told, with_image
 from zonesched.model.desired_state import (
-    MOVES,
     NEW,
     Action,
     Desired,
@@ -106,7 +105,7 @@ def test_each_action_in_each_status(action: Action, status: Status, power: str) 
     stored, state = STATE_IN[status]
     assert shown_status(stored, state) is status
 
-    if action in MOVES:
+    if action is Action.MIGRATE:
         assert (why_illegal(action, stored, state) is None) == (power == "moves")
         return
     found = judge(action, stored, state)
@@ -340,8 +339,8 @@ def test_only_a_later_report_is_news(observed: Observed, news: bool) -> None:
 POWERS = st.sampled_from(list(Power))
 
 
-SIZES = {Action.RESIZE, Action.CONFIRM_RESIZE, Action.REVERT_RESIZE}
-POWER_ACTIONS = [action for action in Action if action not in MOVES | SIZES]
+NO_POWERS = {Action.MIGRATE, Action.RESIZE, Action.CONFIRM_RESIZE, Action.REVERT_RESIZE}
+POWER_ACTIONS = [action for action in Action if action not in NO_POWERS]
 
 
 @given(st.lists(st.sampled_from(POWER_ACTIONS), max_size=6), st.integers(0, 6), POWERS)

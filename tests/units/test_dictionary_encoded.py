@@ -64,7 +64,7 @@ def test_any_other_question_is_asked_each_time() -> None:
 def test_a_value_that_takes_the_place_of_another_one_is_asked_about() -> None:
     column = a_column(5)
     column.flags(ALL, AtLeast(6))
-    column.clear(0)
+    column.set(0, 0, 0)
     column.set(0, 9, 9)
     again = AtLeast(6)
     assert column.flags(ALL, again).tolist() == [True, False, False, False, False, False]

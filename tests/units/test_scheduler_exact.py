@@ -130,6 +130,11 @@ def some_tree(rng: random.Random, zones: int, hosts: int) -> list[Zone]:
     return made
 
 
+def _admits(inventory: Inventory, amount: int) -> bool:
+    is_between = inventory.min_unit <= amount <= inventory.max_unit
+    return is_between and amount % inventory.step_size == 0
+
+
 class Books:
     """One flat zone that holds all hosts, in plain integers."""
 
@@ -168,7 +173,7 @@ class Books:
         used = self.used[row.facts.id]
         return row.facts.enabled and all(
             used.get(name, 0) + copies * amount <= row.inventories[name].capacity
-            and row.inventories[name].admits(amount)
+            and _admits(row.inventories[name], amount)
             for name, amount in self.spec.resources.items()
         )
 

@@ -29,7 +29,9 @@ from zonesched.model.inconsistency import Left, Repaired
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.model.request_spec import GroupPolicy
 from zonesched.services.audit import audit, repair
+from zonesched.services.audit.repair_edges import EDGE_KINDS
 from zonesched.services.owners import servers
+from zonesched.services.recovery import settle
 from zonesched.services.zone import Zone
 from zonesched.store import reservations
 from zonesched.store.placements import AskedChild, ClaimedHost
@@ -335,7 +337,7 @@ def test_several_kinds_at_once_are_repaired_by_one_run(tmp_path: Path) -> None:
 
 
 def test_every_kind_that_is_found_has_a_way_to_be_repaired() -> None:
-    assert set(repair.KINDS) == kinds_of_inconsistencies()
+    assert {*repair.REPAIRS, *EDGE_KINDS, *settle.KINDS} == kinds_of_inconsistencies()
 
 
 # -- what is left alone ------------------------------------------------------------------------------------

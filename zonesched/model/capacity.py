@@ -29,10 +29,6 @@ class Inventory:
     def capacity(self) -> int:
         return capacity(self.total, self.reserved, self.allocation_ratio)
 
-    def admits(self, amount: int) -> bool:
-        """Tell whether min_unit, max_unit and step_size allow one instance to take `amount`."""
-        return self.min_unit <= amount <= self.max_unit and amount % self.step_size == 0
-
 
 @dataclass(frozen=True)
 class InventorySetting:

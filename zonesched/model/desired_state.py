@@ -248,9 +248,6 @@ _POWER_AFTER: Mapping[Action, Power] = {
     Action.UNSHELVE: Power.RUNNING,
 }
 
-MOVES = frozenset({Action.MIGRATE})
-"""Actions that change the place of an instance and keep its power. The zone that has it takes them."""
-
 _ALONE = frozenset({Action.REBUILD, Action.RESIZE, Action.CONFIRM_RESIZE, Action.REVERT_RESIZE})
 """Actions that follow none that is under way: where one is refused, all is as before it."""
 
@@ -292,9 +289,9 @@ def judge(
     image: InstanceImage = AS_BOOTED,
     flavor: InstanceFlavor = AS_BOOTED,
 ) -> Desired | Illegal:
-    """Return the desired state that an action makes, none of `MOVES`, or why it is illegal.
+    """Return the desired state that an action makes, or why it is illegal.
 
-    `image`: of a rebuild; `flavor`: of a resize.
+    MIGRATE makes none: it changes the place alone. `image`: of a rebuild; `flavor`: of a resize.
     """
     illegal = why_illegal(action, status, state)
     if illegal is not None:

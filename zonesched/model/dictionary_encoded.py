@@ -60,10 +60,6 @@ class EncodedColumn(Generic[V]):
         self._release(before)
         self._numbers[row] = number
 
-    def clear(self, row: int) -> None:
-        """Set `row` to the default value."""
-        self.set(row, self._keys[0], self._values[0])
-
     def flags(
         self,
         rows: RowSelection,

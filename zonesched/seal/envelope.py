@@ -118,13 +118,6 @@ class Envelope:
         ]
         return [blob_to_text(blob) for blob in sealed]
 
-    def open_entry(self, bound: Bound, blob: str) -> OpenedEntry:
-        """Open one blob. Raise BlobRefused for any fault of it."""
-        [opened] = self.open_entries(bound, [blob])
-        if isinstance(opened, BlobRefused):
-            raise opened
-        return opened
-
     def open_entries(self, bound: Bound, blobs: Sequence[str]) -> list[OpenedEntry | BlobRefused]:
         """Open each blob, in order; the subkey of blobs from one answer is derived once."""
         opening = _Opening(self._keyring, bound, now_ms=int(self._clock.now() * 1000))

@@ -11,7 +11,7 @@ finds only what the first has left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from zonesched.model.inconsistency import Inconsistency, Left, Repaired, RepairResult
 from zonesched.services.audit import audit, audit_edges, repair_edges, repair_moves, repair_rows
@@ -124,10 +124,3 @@ REPAIRS: dict[str, Callable[[Repair, Inconsistency], str]] = {
     "action_open": repair_rows.end_actions,
 }
 """Repairs by kind of the zone's own inconsistencies, in the order in which they run."""
-
-KINDS = (*REPAIRS, *EDGE_KINDS, *settle.KINDS)
-
-
-def left(repaired: Sequence[RepairResult]) -> list[Left]:
-    """Select the inconsistencies that a repair left."""
-    return [one for one in repaired if isinstance(one, Left)]

@@ -232,11 +232,6 @@ class Asked:
     behind: frozenset[str]
 
 
-def ask_all(zone: Zone) -> Asked:
-    """Ask each child once for its changes."""
-    return ask(zone, ready_ids(zone.children))
-
-
 def ask(zone: Zone, child_ids: Collection[str]) -> Asked:
     """Ask those of these children that are ready once for their changes."""
     known = [k.child for k in zone.children.snapshot() if isinstance(k.status, Ready)]
