@@ -16,6 +16,7 @@ from tests.builders.command import TreeCommand
 from tests.builders.played_agent import PlayedAgent
 from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
+from tests.builders.wsgi_transport import Dead
 from zonesched.cli.host_drain import Progress
 from zonesched.cli.session import Session
 
@@ -169,6 +170,26 @@ def test_ctrl_c_asks_for_no_further_moves_and_the_next_run_goes_on(scene: Scene)
     assert scene.most_moving == 2
     assert scene.moves_asked() == [1] * 5
     assert scene.by_host() == {"h2": 5}
+
+
+def test_a_zone_that_goes_away_meanwhile_leaves_the_word_how_to_go_on(scene: Scene) -> None:
+    scene.with_servers(3)
+
+    def away() -> None:
+        scene.work()
+        scene.tree.network.fault(scene.node.url, Dead())
+
+    scene.at_pause = away
+    code = scene.command("host", "drain", "h1", "--parallel", "2")
+    said = scene.command.err
+    scene.tree.network.heal(scene.node.url)
+    scene.at_pause = scene.work
+
+    assert code == 3
+    assert "h1 stays disabled: zonesched host drain h1 goes on" in said
+    assert "cannot be reached (zone_unreachable)" in said
+    assert scene.command("host", "drain", "h1") == 0
+    assert scene.by_host() == {"h2": 3}
 
 
 def test_a_move_that_others_asked_for_is_waited_for_and_counts(scene: Scene) -> None:

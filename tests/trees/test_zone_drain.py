@@ -350,6 +350,22 @@ def test_a_drain_of_a_child_that_is_away_does_not_end_until_it_is_stopped_and_go
     assert (there(scene), differences(scene.tree)) == ([], [])
 
 
+def test_a_zone_that_goes_away_meanwhile_leaves_the_word_how_to_go_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = with_room(tmp_path)
+    run = Drains(scene, capsys)
+    url = scene.tree.nodes["root"].url
+    run.meanwhile = lambda: scene.tree.network.fault(url, Dead())
+
+    assert run("--watch", "--parallel", "1") == 3
+    assert "zonesched zone drain region --watch goes on" in run.command.err
+    assert "cannot be reached (zone_unreachable)" in run.command.err
+    scene.tree.network.heal(url)
+    run.meanwhile = lambda: None
+    assert run("--watch", "--parallel", "5") == 0
+
+
 def test_without_watching_the_command_says_how_many_are_left(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,7 +14,7 @@ from zonesched.cli.output import check_list_options, print_list
 from zonesched.cli.server_actions import PAUSE_S, TASK
 from zonesched.cli.session import Session, list_options, pass_session
 from zonesched.cli.table import Column
-from zonesched.compute.connection import ZoneRefused
+from zonesched.compute.connection import ZoneCallError, ZoneRefused
 from zonesched.model.task_state import MOVING
 
 UNSETTLED = ("BUILD", "UNKNOWN")
@@ -52,9 +52,11 @@ def drain(session: Session, name_or_id: str, parallel: int, reason: str) -> None
     progress = Progress(sys.stderr)
     try:
         drained = _drain(session, Drain(session, id, name, parallel), progress)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, ZoneCallError) as stop:
         progress.end()
         click.echo(_how_to_go_on(name), err=True)
+        if isinstance(stop, ZoneCallError):
+            raise
         sys.exit(130)
     progress.end()
     _print(session, drained)

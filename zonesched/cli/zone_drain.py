@@ -14,7 +14,7 @@ from zonesched.cli.lookup import find
 from zonesched.cli.output import check_list_options, print_list
 from zonesched.cli.server_actions import PAUSE_S, TASK
 from zonesched.cli.session import Session, list_options, pass_session
-from zonesched.compute.connection import ZoneRefused
+from zonesched.compute.connection import ZoneCallError, ZoneRefused
 
 RESTS = "SHELVED_OFFLOADED"
 
@@ -46,7 +46,7 @@ def drain(session: Session, name_or_id: str, parallel: int, watch: bool) -> None
     try:
         while not work.look(progress) and watch:
             session.pause(PAUSE_S)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, ZoneCallError) as stop:
         progress.end()
         click.echo(
             f"zonesched: stopped: those that are leaving go on. {work.name} stays disabled:"
@@ -54,6 +54,8 @@ def drain(session: Session, name_or_id: str, parallel: int, watch: bool) -> None
             f" zonesched zone set {work.name} --state enabled ends it",
             err=True,
         )
+        if isinstance(stop, ZoneCallError):
+            raise
         sys.exit(130)
     progress.end()
     rows = [vars(left) for left in work.staying]
