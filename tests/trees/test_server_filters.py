@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from tests.builders.played_agent import PlayedAgent
 from tests.builders.tree import Node, Tree, a_host
@@ -147,6 +148,7 @@ def test_a_list_has_what_the_filters_ask_for_in_its_order(node: Node, query: str
         ("all_tenants=1&node=h2", ["db", "web-2"]),
         ("all_tenants=1&project_id=nobody", []),
         ("all_tenants=1&tenant_id={project}", ["db", "web-2", "web-1"]),
+        ("all_tenants=1&tenant_id={project}&locked=0&sort_key=name", ["web-2", "web-1"]),
         ("all_tenants=1&user_id={user}&limit=1", ["db"]),
         # As `nova list --user` asks.
         ("user_id={user}", ["db", "web-2", "web-1"]),
@@ -204,6 +206,32 @@ def test_one_call_looks_at_so_many_servers_and_says_where_to_go_on(
     assert first["servers"] == []
     assert [server["name"] for server in rest["servers"]] == ["web-1"]
     assert "servers_links" not in rest
+
+
+@pytest.mark.parametrize(
+    ("query", "user", "orders"),
+    [
+        ("tags=none&sort_key=name", "member", 1),
+        ("tags=none&all_tenants=1&sort_key=uuid", "admin", 1),
+        ("ip=10.0.0.1", "member", 0),
+    ],
+)
+def test_a_search_puts_the_servers_into_order_once_and_only_where_one_may_be_found(
+    node: Node, monkeypatch: pytest.MonkeyPatch, query: str, user: str, orders: int
+) -> None:
+    monkeypatch.setattr(servers, "SEARCHED_AT_ONCE", 1)
+    statements: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        statements.append(statement)
+
+    sa.event.listen(node.zone.store.engine, "before_cursor_execute", note)
+    try:
+        assert listed(node, query, user) == []
+    finally:
+        sa.event.remove(node.zone.store.engine, "before_cursor_execute", note)
+
+    assert sum("FROM instances" in one and "LIMIT" in one for one in statements) == orders
 
 
 @pytest.mark.parametrize("name", ["host", "node"])

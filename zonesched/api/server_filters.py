@@ -77,8 +77,6 @@ def _conditions(call: Call) -> list[Condition]:
         found.append(lambda view, shown: (view.locked_reason is not None) == query.locked)
     if query.asked_image:
         found.append(lambda view, shown: view.image.id == query.asked_image)
-    if query.names_what_no_server_has:
-        found.append(lambda view, shown: False)
     if is_pattern(query.asked_name):
         matches = _pattern(query.asked_name)
         found.append(lambda view, shown: matches(view.name))

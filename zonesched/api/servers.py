@@ -129,6 +129,8 @@ def _list(call: Call) -> tuple[list[ServerView], str]:
         raise Forbidden("all_tenants: only an admin lists other projects.", field="all_tenants")
     by_admin = call.caller.role is Role.ADMIN
     query, is_asked = call.query.to_query(by_admin=by_admin), server_filters.asked(call)
+    if call.query.names_what_no_server_has and call.caller.role is not Role.PARENT:
+        return [], ""
     found, marker = servers.list_servers(call.zone, call.caller, query, is_asked)
     return list(found), marker
 

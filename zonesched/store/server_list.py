@@ -107,6 +107,16 @@ def page(tx: Connection, wanted: Page) -> list[Instance]:
 
     Raises UnknownMarker for a marker that names no instance of the scope.
     """
+    return [instances.from_row(row) for row in tx.execute(_page(tx, wanted, list(COLUMNS)))]
+
+
+def uuids(tx: Connection, wanted: Page) -> list[str]:
+    """Read the uuids of a page, as `page`: a long one takes little, and is sorted once."""
+    columns = dict.fromkeys(column for column, _ in _ordered(wanted))
+    return [row.uuid for row in tx.execute(_page(tx, wanted, list(columns)))]
+
+
+def _page(tx: Connection, wanted: Page, columns: Sequence[sa.Column[Any]]) -> sa.Select[Any]:
     conditions = _in_scope(wanted.scope)
     if wanted.reservation_id:
         conditions.append(COLUMNS.reservation_id == wanted.reservation_id)
@@ -134,11 +144,11 @@ def page(tx: Connection, wanted: Page) -> list[Instance]:
     if wanted.marker:
         conditions.append(_after(tx, wanted))
     statement = (
-        sa.select(t.instances).where(*conditions).order_by(*_in_order(wanted, COLUMNS)).limit(wanted.limit)
+        sa.select(*columns).where(*conditions).order_by(*_in_order(wanted, COLUMNS)).limit(wanted.limit)
     )
     if wanted.project_id and wanted.scope == Everybody():
-        statement = _by_caller(statement, identity.callers(tx), wanted)
-    return [instances.from_row(row) for row in tx.execute(statement)]
+        return _by_caller(statement, identity.callers(tx), wanted)
+    return statement
 
 
 def _by_caller(statement: sa.Select[Any], callers: Sequence[str], wanted: Page) -> sa.Select[Any]:

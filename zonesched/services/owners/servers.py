@@ -63,6 +63,7 @@ from zonesched.store.unknown_marker import UnknownMarker
 from zonesched.zones.zone_manager import ZoneManager
 
 State = PlacementState
+IsAsked = Callable[[ServerView], bool]
 SHOW_TIMEOUT_S = 5.0
 SEARCHED_AT_ONCE = 500
 MOST_SEARCHED = 10_000
@@ -104,33 +105,46 @@ class _Found:
 
 
 def list_servers(
-    zone: Zone,
-    caller: Caller,
-    query: ServerQuery,
-    is_asked: Callable[[ServerView], bool] | None = None,
+    zone: Zone, caller: Caller, query: ServerQuery, is_asked: IsAsked | None = None
 ) -> tuple[list[ServerView], str]:
     """Read a page of instances, by default newest first, and the marker of the next page ("" at the end).
 
     With `is_asked`, only those for which it is true, among the next `MOST_SEARCHED` instances: the page may
     be shorter than others although there is a next one. Raises BadRequest for an unknown marker.
     """
-    if is_asked is None or not query.limit:
-        return _page(zone, caller, query)
+    try:
+        if is_asked is None or not query.limit:
+            return _page(zone, caller, query)
+        return zone.store.read(partial(_search, zone, caller, query, is_asked))
+    except UnknownMarker as error:
+        raise BadRequest("marker names no instance.", code="marker_unknown", field="marker") from error
+
+
+def _search(
+    zone: Zone, caller: Caller, query: ServerQuery, is_asked: IsAsked, tx: Transaction
+) -> tuple[list[ServerView], str]:
+    uuids = server_list.uuids(tx, _wanted(zone, caller, query, MOST_SEARCHED + 1))
+    searched = uuids[:MOST_SEARCHED]
     asked: list[ServerView] = []
-    step = replace(query, limit=SEARCHED_AT_ONCE)
-    for _ in range(MOST_SEARCHED // SEARCHED_AT_ONCE):
-        found, marker = _page(zone, caller, step)
-        asked += [view for view in found if is_asked(view)]
+    for start in range(0, len(searched), SEARCHED_AT_ONCE):
+        rows = instances.read_by_uuid(tx, some := searched[start : start + SEARCHED_AT_ONCE])
+        found = _load(tx, caller, [rows[uuid] for uuid in some])
+        asked += filter(is_asked, (_view(zone, caller, f, stale=False) for f in found))
         if len(asked) > query.limit:
             return asked[: query.limit], asked[query.limit - 1].uuid
-        if not marker:
-            return asked, ""
-        step = replace(step, marker=marker)
-    return asked, step.marker
+    return asked, searched[-1] if len(uuids) > len(searched) else ""
 
 
 def _page(zone: Zone, caller: Caller, query: ServerQuery) -> tuple[list[ServerView], str]:
-    wanted = Page(
+    wanted = _wanted(zone, caller, query, query.limit + 1)
+    found = zone.store.read(lambda tx: _load(tx, caller, server_list.page(tx, wanted)))
+    page = found[: query.limit]
+    views = [_view(zone, caller, f, stale=False) for f in page]
+    return views, page[-1].own_uuid if 0 < query.limit < len(found) else ""
+
+
+def _wanted(zone: Zone, caller: Caller, query: ServerQuery, limit: int) -> Page:
+    return Page(
         scope=scope_of(zone.uuid, caller, all_tenants=query.all_tenants),
         reservation_id=query.reservation_id,
         statuses=query.statuses,
@@ -144,16 +158,8 @@ def _page(zone: Zone, caller: Caller, query: ServerQuery) -> tuple[list[ServerVi
         host=query.host,
         order=query.order,
         marker=query.marker,
-        limit=query.limit + 1,
+        limit=limit,
     )
-    try:
-        found = zone.store.read(lambda tx: _load(tx, caller, server_list.page(tx, wanted)))
-    except UnknownMarker as error:
-        raise BadRequest("marker names no instance.", code="marker_unknown", field="marker") from error
-    page = found[: query.limit]
-    more = len(found) > query.limit
-    views = [_view(zone, caller, f, stale=False) for f in page]
-    return views, page[-1].own_uuid if more and page else ""
 
 
 def show(zone: Zone, caller: Caller, uuid: str, is_wanted: Callable[[], bool] = always) -> ServerView:
