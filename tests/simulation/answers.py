@@ -15,8 +15,8 @@ LATE_S = 0.2
 """Seconds after the end of a time budget that an answer may take to be written."""
 
 IN_SPEC = re.compile(rb'"time_budget_s":([0-9.]+)')
-HOST = re.compile(rb"z\d+-h\d+")
-"""Names of hosts in all zones of a simulation."""
+HOST = re.compile(rb"(?<![\w-])z\d+-h\d+(?![\w-])")
+"""Names of hosts in all zones of a simulation. A sealed offer may have the same characters within it."""
 
 
 class Answers:
