@@ -27,6 +27,9 @@ from zonesched.store import copies
 
 DOWN_S = 1.0
 PAUSE_S = 2.0
+LONGEST_SILENCE_S = 45.0
+"""Longer than an agent is paused."""
+
 MOST_ROUNDS = 12
 """Repairs of the whole tree, before what they still change is wrong."""
 
@@ -156,6 +159,12 @@ class Restores:
         for name in sorted(self.last):
             for uuid in sorted(self._unknown[name] - self._listed):
                 self._wrong.append(f"P11 {name}: {uuid} is nobody's, and no audit has listed it")
+        self._end_unknown()
+        # An agent that was paused meanwhile tells once more what its zone's operator had ended.
+        self._stage.baton.pause(LONGEST_SILENCE_S)
+        self._end_unknown()
+
+    def _end_unknown(self) -> None:
         self._repair_all(delete_unknown=True)
         for name in sorted(self.last):
             self._enable_hosts(self._sites[name])
