@@ -100,8 +100,9 @@ def _play(seeds: Iterable[int], jobs: int) -> Iterator[Outcome]:
 
 
 def _simulate(seed: int) -> Outcome:
+    # Else the collector would look at the whole seed at once when it ends, and find it still in use.
+    gc.disable()
     outcome = simulate(seed)
-    # What a seed leaves goes round in circles, for which the collector would look only after hundreds of MB.
     if seed % SEEDS_PER_COLLECTION == 0:
         gc.collect()
     return outcome

@@ -34,11 +34,12 @@ settings.load_profile("patient")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option for the run on PostgreSQL that need not try each value twice."""
+    """Add the option for the run on PostgreSQL that need not send each statement twice."""
     parser.addoption(
-        "--one-variant",
+        "--each-statement-once",
         action="store_true",
-        help="Of a test of trees run the first variant alone, unless all variants are marked `each_variant`.",
+        help="Leave out modules marked `same_statements`, and of each test of trees all but one variant, "
+        "unless marked `own_statements`.",
     )
 
 
@@ -73,8 +74,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = {
             item for item in items if item.get_closest_marker("sqlite") or item.get_closest_marker("once")
         }
-        if config.getoption("one_variant"):
-            left_out |= further_variants([item for item in items if item not in left_out])
+        if config.getoption("each_statement_once"):
+            left_out |= senders_of_same([item for item in items if item not in left_out])
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = [item for item in items if item not in left_out]
     else:
@@ -85,20 +86,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = slow_first(items, workers)
 
 
-def further_variants(items: Sequence[pytest.Item]) -> set[pytest.Item]:
-    """Return all but the first variant of each test of trees.
+def senders_of_same(items: Sequence[pytest.Item]) -> set[pytest.Item]:
+    """Return tests whose statements others send too.
 
-    Their values differ, and the statements that they send do not, but for those marked `each_variant`.
+    These are modules marked `same_statements`, and all but the first variant of each test of trees, without
+    those marked `own_statements`.
     """
     seen: set[str] = set()
-    further: set[pytest.Item] = set()
+    found: set[pytest.Item] = set()
     for item in items:
+        if item.get_closest_marker("own_statements"):
+            continue
         name, bracket, _ = item.nodeid.partition("[")
-        if bracket and item.path.parent.name == "trees" and not item.get_closest_marker("each_variant"):
+        if item.get_closest_marker("same_statements"):
+            found.add(item)
+        elif bracket and item.path.parent.name == "trees":
             if name in seen:
-                further.add(item)
+                found.add(item)
             seen.add(name)
-    return further
+    return found
 
 
 def slow_first(items: Sequence[pytest.Item], workers: int) -> list[pytest.Item]:

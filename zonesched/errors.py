@@ -224,8 +224,8 @@ class LeaseLost(ZoneschedError):
 class ChildUnreachable(ZoneschedError):
     """A child zone gave no usable answer in time: it is dead, late, or its answer is invalid.
 
-    `code` is one of child_timeout, child_unreachable, child_invalid_answer, child_refused, child_failed,
-    child_busy; the message never holds anything of the child's reply.
+    `code` is one of child_timeout, child_unreachable, child_tls_failed, child_invalid_answer, child_refused,
+    child_failed, child_busy; the message never holds anything of the child's reply.
     """
 
     code = "child_unreachable"

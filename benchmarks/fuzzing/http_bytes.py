@@ -222,7 +222,7 @@ class SteppedWorker(GatheringWorker):
         """Tell whether nothing of any connection is left: no thread, no memory, no place in a queue."""
         waiting = any(list(waiting) for waiting in self._all_waiting)
         held = self._memory.held
-        return not (self.nr_conns or waiting or held or any(self._reading_threads.values()))
+        return not (self.nr_conns or waiting or held or self._reading.taken)
 
     def close(self) -> None:
         self.poller.close()

@@ -363,7 +363,7 @@ EXACT_LATE_AND_PRIVATE = (
     Bug(
         name="host names for everybody",
         breaks="a tenant or a parent reads the name of a host",
-        path="zonesched/services/owners/servers.py",
+        path="zonesched/services/owners/server_views.py",
         right="is_admin = caller.role is Role.ADMIN",
         wrong="is_admin = caller.role is not Role.PARENT",
         tests=("tests/trees/test_api_servers.py", "tests/trees/test_privacy.py"),

@@ -19,6 +19,7 @@ from cosmic_ray.operators.provider import OperatorProvider
 from benchmarks.planted.statements import annotated, lines_of_calls, without_call
 
 ROOMS = (
+    "zonesched/api/cors.py",
     "zonesched/scheduler",
     "zonesched/seal",
     "zonesched/services/boot",
@@ -28,7 +29,13 @@ ROOMS = (
     "zonesched/services/moves",
     "zonesched/services/parent",
     "zonesched/services/placing",
+    "zonesched/services/recovery",
+    "zonesched/services/state/fences.py",
+    "zonesched/services/state/quotas.py",
+    "zonesched/services/state/silences.py",
+    "zonesched/compute/agent.py",
     "zonesched/compute/machine.py",
+    "zonesched/compute/restored_zone.py",
     "zonesched/model/desired_state.py",
     "zonesched/model/move_steps.py",
     "zonesched/model/placement.py",
@@ -37,6 +44,7 @@ ROOMS = (
     "zonesched/store/group_places.py",
     "zonesched/store/locks.py",
     "zonesched/store/placements.py",
+    "zonesched/store/recovery.py",
 )
 """Code that decides: folders and modules."""
 

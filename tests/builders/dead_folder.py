@@ -10,13 +10,17 @@ from pathlib import Path
 
 import pytest
 
+SOURCE = "zonesched-dead"
 DETACH = 2
 NOSUID_NODEV = 6
 
 
 @contextmanager
 def dead_folder(at: Path) -> Iterator[None]:
-    """Let whatever looks into a folder wait until the block ends; then it gets an error."""
+    """Let whatever looks into a folder wait until the block ends; then it gets an error.
+
+    A folder above it may be renamed meanwhile.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     try:
         served = os.open("/dev/fuse", os.O_RDWR)
@@ -24,11 +28,17 @@ def dead_folder(at: Path) -> Iterator[None]:
         pytest.skip(f"there is no FUSE: {error}")
     options = f"fd={served},rootmode=40000,user_id=0,group_id=0".encode()
     try:
-        if libc.mount(b"dead", os.fsencode(at), b"fuse", NOSUID_NODEV, options):
+        if libc.mount(SOURCE.encode(), os.fsencode(at), b"fuse", NOSUID_NODEV, options):
             pytest.skip(f"nothing can be mounted: {os.strerror(ctypes.get_errno())}")
         try:
             yield
         finally:
-            libc.umount2(os.fsencode(at), DETACH)
+            for place in _mounted():
+                libc.umount2(os.fsencode(place), DETACH)
     finally:
         os.close(served)
+
+
+def _mounted() -> list[str]:
+    lines = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    return [line[4] for line in lines if line[-2] == SOURCE]

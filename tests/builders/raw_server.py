@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 Talk = Callable[["Conversation"], None]
+HOUR = datetime.timedelta(hours=1)
 
 
 class Conversation:
@@ -151,21 +152,21 @@ class Authority:
         self._folder = folder
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a test's own CA")])
-        self._certificate = self._sign(self._name, self._key.public_key(), ca=True, names=[])
+        self._certificate = self._sign(self._name, self._key.public_key(), ca=True, names=[], lasts=HOUR)
         self.ca_file = folder / "ca.pem"
         self.ca_file.write_bytes(self._certificate.public_bytes(serialization.Encoding.PEM))
 
-    def server_context(self, *names: x509.GeneralName) -> ssl.SSLContext:
+    def server_context(self, *names: x509.GeneralName, lasts: datetime.timedelta = HOUR) -> ssl.SSLContext:
         """A server's TLS with a certificate for these names."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self.server_pem(*names))
+        context.load_cert_chain(self.server_pem(*names, lasts=lasts))
         return context
 
-    def server_pem(self, *names: x509.GeneralName) -> Path:
-        """A file with a new key and a certificate for these names."""
+    def server_pem(self, *names: x509.GeneralName, lasts: datetime.timedelta = HOUR) -> Path:
+        """A file with a new key and a certificate for these names; a negative `lasts`: it has expired."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a child")])
-        certificate = self._sign(subject, key.public_key(), ca=False, names=list(names))
+        certificate = self._sign(subject, key.public_key(), ca=False, names=list(names), lasts=lasts)
         path = self._folder / "server.pem"
         path.write_bytes(
             key.private_bytes(
@@ -178,7 +179,13 @@ class Authority:
         return path
 
     def _sign(
-        self, subject: x509.Name, key: ec.EllipticCurvePublicKey, *, ca: bool, names: list[x509.GeneralName]
+        self,
+        subject: x509.Name,
+        key: ec.EllipticCurvePublicKey,
+        *,
+        ca: bool,
+        names: list[x509.GeneralName],
+        lasts: datetime.timedelta,
     ) -> x509.Certificate:
         now = datetime.datetime.now(datetime.UTC)
         usage = x509.KeyUsage(True, False, False, False, False, ca, ca, False, False)
@@ -188,8 +195,8 @@ class Authority:
             .issuer_name(self._name)
             .public_key(key)
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(hours=1))
-            .not_valid_after(now + datetime.timedelta(hours=1))
+            .not_valid_before(now - HOUR)
+            .not_valid_after(now + lasts)
             .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
             .add_extension(usage, critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)

@@ -67,6 +67,10 @@ class RealAgent:
         """Let its next builds take so long, and so many of them fail."""
         self.driver._settings = DriverSettings(build_seconds=seconds, failure_rate=failure_rate)
 
+    def step(self) -> None:
+        """Do what is due."""
+        self._agent.step()
+
     def work(self) -> None:
         """Do all there is to do by now, and after each of the next polls."""
         for _ in range(4):

@@ -137,14 +137,14 @@ class Scene:
 
 def a_scene(folder: Path) -> Scene:
     """A root, a region below it, and a leaf below that with two hosts of one agent."""
-    scene = Scene(_a_tree(folder))
+    scene = Scene(a_tree(folder))
     scene.agents["leaf"] = RealAgent(scene.tree, "leaf", [a_machine("l1"), a_machine("l2")])
     scene.tree.poll()
     return scene
 
 
 @built_once
-def _a_tree(folder: Path) -> Tree:
+def a_tree(folder: Path) -> Tree:
     tree = Tree(folder)
     tree.add("root")
     tree.add("region", parent="root")

@@ -44,8 +44,17 @@ def sharing_statements(engine: Engine) -> Engine:
 
 def statements_written_by(store: Store, act: Callable[[], object]) -> list[str]:
     """Return the SQL text of each statement that runs in a write of SQLite while a test acts."""
+    return _statements_in(store, "write", act)
+
+
+def statements_read_by(store: Store, act: Callable[[], object]) -> list[str]:
+    """Return the SQL text of each statement that runs in a read of SQLite while a test acts."""
+    return _statements_in(store, "read", act)
+
+
+def _statements_in(store: Store, kind: str, act: Callable[[], object]) -> list[str]:
     found: list[str] = []
-    write = store.write
+    run = getattr(store, kind)
 
     def noted(fn: Callable[[Transaction], object]) -> object:
         def traced(tx: Transaction) -> object:
@@ -56,9 +65,9 @@ def statements_written_by(store: Store, act: Callable[[], object]) -> list[str]:
             finally:
                 rows.set_trace_callback(None)
 
-        return write(traced)
+        return run(traced)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, "write", noted)
+        patch.setattr(store, kind, noted)
         act()
     return found

@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 from urllib.parse import unquote_to_bytes, urlsplit
 
@@ -219,12 +220,17 @@ def environ_of(method: str, url: str, headers: Mapping[str, str], body: bytes) -
         "wsgi.run_once": False,
     }
     for name, value in headers.items():
-        environ[f"HTTP_{name.upper().replace('-', '_')}"] = value
+        environ[_key_of(name)] = value
     # Two headers that WSGI names otherwise; the length is that of the body as it is.
     environ["CONTENT_TYPE"] = environ.pop("HTTP_CONTENT_TYPE", "")
     environ["CONTENT_LENGTH"] = str(len(body))
     environ.pop("HTTP_CONTENT_LENGTH", None)
     return environ
+
+
+@cache
+def _key_of(header: str) -> str:
+    return f"HTTP_{header.upper().replace('-', '_')}"
 
 
 def _response(

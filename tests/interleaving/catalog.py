@@ -22,7 +22,8 @@ FLAVOR, PRIVATE, LARGE = "f1", "f2", "f3"
 IMAGE, OTHER_IMAGE = "i1", "i2"
 FILLED, EMPTY = "1", "2"
 ADMINS = ("admin-1", "admin-2")
-PERSON = Caller("person-1", "person", Role.MEMBER, "project-1")
+SECRET = "sha256$"
+PERSON = Caller("person-1", "person", Role.MEMBER, "project-1", proof=SECRET)
 IDLE_AGENT = "idle"
 PRUNED, PRUNED_BOOT = "11111111-1111-4111-8111-000000000024", "11111111-1111-4111-8111-000000000170"
 """An instance of a parent that was deleted, and its boot."""
@@ -59,7 +60,7 @@ def furnish(zone: Zone, *, parent: Caller, server: str) -> Furnished:
     hosts.register(zone, AGENT, IDLE_AGENT, [])
     people = [(name, Role.ADMIN) for name in ADMINS] + [(PERSON.user_id, PERSON.role)]
     for user_id, role in people:
-        user = User(user_id, user_id, role, "project-1", "sha256$", 0.0)
+        user = User(user_id, user_id, role, "project-1", SECRET, 0.0)
         zone.store.write(partial(_add_user, user))
     # One key pair below the limit.
     key = keypairs.make(zone.store, zone.clock, PERSON.user_id, "key-1")[0]

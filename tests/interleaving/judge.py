@@ -26,7 +26,8 @@ OUTCOME = {
     "inbound_builds": "uuid, caller_id, attempt, number, rest",
     "inventories": "host_id, resource_class, total, capacity, used, shrunk_used, agent_excess",
     "inventory_settings": "host_id, resource_class, reserved, allocation_ratio",
-    "hosts": "id, name, enabled, disabled_reason, forced_down, failed_builds, availability_zone",
+    "hosts": "id, name, (SELECT s.name FROM services s WHERE s.id = service_id), enabled, disabled_reason,"
+    " forced_down, failed_builds, availability_zone",
     "group_places": "caller_id, group_id, host_id, child_id",
     "reservations": "id, caller_id, state, reason",
     "moves": "uuid, kind, state, reason, from_number, to_number, dest_host",

@@ -36,9 +36,12 @@ from zonesched.services.placing.pruning import Pruning
 from zonesched.services.recovery import told_by_agents
 from zonesched.services.state import stored_secrets
 from zonesched.services.state.child_rows import StoredChildren
+from zonesched.services.state.silences import Silences
 from zonesched.services.zone import Zone
 from zonesched.store import identity
+from zonesched.store import services as service_rows
 from zonesched.store.identity import Identity
+from zonesched.store.services import LastHeartbeat
 
 Act = Callable[[Scene, Zone, int], object]
 OTHER_KEY = "bb" * 32
@@ -155,6 +158,21 @@ def _agent_removed(scene: Scene, zone: Zone, number: int) -> None:
 
 def _agent_registers(scene: Scene, zone: Zone, number: int) -> None:
     hosts.register(zone, AGENT, catalog.IDLE_AGENT, [a_form("h9")])
+
+
+def _spare_registers(scene: Scene, zone: Zone, number: int) -> None:
+    hosts.register(zone, AGENT, "spare", [a_form("h5", VCPU=3, MEMORY_MB=4000)])
+
+
+def _host_taken_over(scene: Scene, zone: Zone, number: int) -> None:
+    """Register a host of the agent that has been silent for long enough, as another one."""
+    [spare] = [one for one in zone.store.read(service_rows.read_all).values() if one.name == "spare"]
+    pause_s = zone.conf.service_down_time / 2
+    zone.silences = Silences(zone.clock, pause_s)
+    for _ in range(3):
+        zone.silences.note(spare.id, LastHeartbeat(spare.last_seen_at))
+        scene.later(zone, pause_s)
+    hosts.register(zone, AGENT, f"taker-{number}", [a_form("h5", VCPU=4, MEMORY_MB=4000)])
 
 
 def _agent_promises(scene: Scene, zone: Zone, number: int) -> None:
@@ -281,6 +299,8 @@ ACTS: Mapping[str, Act] = {
     "agent_forced_down": _agent_forced_down,
     "agent_removed": _agent_removed,
     "agent_registers": _agent_registers,
+    "spare_registers": _spare_registers,
+    "host_taken_over": _host_taken_over,
     "agent_promises": _agent_promises,
     "heartbeats_written": _heartbeats_written,
     "excess": _excess,

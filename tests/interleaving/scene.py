@@ -164,6 +164,7 @@ class Scene:
             zone.clock.start(number)
             self.edges[number].fault(answering_child.URL, Dead())
             zone.quotas = Quotas(zone.conf, zone.uuid, zone.store, zone.clock)
+            _count_holds(zone)
             zone.hosts = HostCache(zone.store, zone.clock, zone.conf.service_down_time, max_age_s=0.0)
             zone.restored = Restored(zone.store)
             zone.children = ZoneManager.from_conf(
@@ -194,6 +195,11 @@ class Scene:
         self.rows.forget()
         for zone in self.zones:
             zone.store.close()
+
+
+def _count_holds(zone: Zone) -> None:
+    """Count the parent's holds, as they are at most times: calls that count them take turns as a whole."""
+    zone.store.read(lambda tx: zone.quotas.admit_holds(tx, PARENT.user_id, 0, 0))
 
 
 def _open_zone(folder: Path, url: str, number: int, edge: WsgiAdapter) -> Zone:

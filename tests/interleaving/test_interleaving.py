@@ -63,6 +63,7 @@ SECOND = {
     "child_renamed+sync": "3a24b4a",
     "child_removed+delete_in_child": "1a25b3a7b21a11b",
     "agent_removed+agent_removed": "4a4b",
+    "spare_registers+host_taken_over": "4a16b10a",
     "setting_of_removed+host_removed": "1a20b4a",
     "evacuated_of_removed+host_removed": "1a20b4a",
     "recovered+agent_told": "14a8b144a",
@@ -84,6 +85,8 @@ def test_who_comes_second_finds_what_the_first_has_done(scene: Scene) -> None:
         "repair+host_disabled",
         "aggregate_joined+host_removed",
         "person_deleted+password_set",
+        "password_set+link_followed",
+        "person_deleted+link_followed",
     ],
 )
 def test_who_locks_the_same_rows_locks_them_in_one_order(scene: Scene, pair: str) -> None:

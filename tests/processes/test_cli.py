@@ -741,6 +741,8 @@ class TestWhatIsSent:
         for id in ("h1", "s1"):
             command.stub.answer("DELETE", f"/os-services/{id}", (204, None))
         assert command("host", "delete", "one") == 0
+        # Of 100,000 hosts the zone tells only those of such a name.
+        assert command.stub.asked[-2].params == {"hypervisor_hostname_pattern": ["one"], "limit": ["1000"]}
         assert (command.stub.asked[-1].method, command.stub.asked[-1].path) == ("DELETE", "/os-services/h1")
         assert command("service", "delete", "agent", "--binary", "zonesched-compute") == 0
         assert command.stub.asked[-2].params == {"host": ["agent"], "binary": ["zonesched-compute"]}
@@ -915,7 +917,9 @@ class TestWhatIsPrinted:
             "resources": {"VCPU": VCPU},
         }
         hosts = [{**host, "id": "h2", "hypervisor_hostname": "host-9"}, host]
+        command.stub.answer("GET", "/os-hypervisors", (200, {"hypervisors": hosts}))
         command.stub.answer("GET", "/os-hypervisors/detail", (200, {"hypervisors": hosts}))
+        command.stub.answer("GET", "/os-hypervisors/h1", (200, {"hypervisor": host}))
         assert command("host", "list") == 0
         assert "3 / 16" in command.out
         assert command.out.index("host-1") < command.out.index("host-9")
@@ -1016,7 +1020,16 @@ class TestReservation:
         command.stub.answer("GET", "/reservations/r1", boot("BUILD", BUILD=1), fault(503, "overloaded"))
         assert command("zone", "boot", "--flavor", "f", "--name", "n", "--watch", *form) == 3
         followed = "the boot r1 goes on: zonesched reservation show r1 --watch follows it"
-        assert command.err == f"zonesched: {followed}\nzonesched: It cannot be done. (overloaded)\n"
+        assert command.err.splitlines() == [
+            "zonesched: waiting for the zone: It cannot be done.",
+            f"zonesched: {followed}",
+            "zonesched: It cannot be done. (overloaded)",
+        ]
+
+    def test_a_boot_that_may_no_longer_be_watched_is_not_waited_for(self, command: StubCommand) -> None:
+        command.stub.answer("GET", "/reservations/r1", boot("BUILD", BUILD=1), fault(403, "forbidden"))
+        assert command("reservation", "show", "r1", "--watch") == 1
+        assert "waiting for the zone" not in command.err
 
     def test_watching_prints_json_at_the_end(self, command: StubCommand) -> None:
         command.stub.answer("GET", "/reservations/r1", boot("BUILD", BUILD=1), boot("ACTIVE", ACTIVE=1))

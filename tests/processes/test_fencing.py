@@ -15,6 +15,7 @@ from typing import cast
 
 import pytest
 
+from tests.builders.dead_folder import dead_folder
 from tests.builders.real_processes import eventually, free_port, processes_of
 from tests.builders.zone_processes import Story, answers, launched, write_conf
 from zonesched.compute import launcher, lease, watchdog
@@ -28,7 +29,7 @@ from zonesched.compute.lease import Lease
 from zonesched.compute.machine import Built, DriverEvent, Fenced, Fetched, Key, Wanted
 from zonesched.compute.process import ProcessDriver
 from zonesched.compute.process_table import members, sessions
-from zonesched.seams import SuspendAwareClock
+from zonesched.seams import SuspendAwareClock, ThreadExecutor
 
 pytestmark = pytest.mark.slow
 
@@ -80,6 +81,13 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     bench = Bench(tmp_path)
     yield bench
     bench.end()
+
+
+def ends_instances(root: Path) -> bool:
+    """End what runs; tell whether anything did."""
+    records = watchdog.Records(root)
+    records.read()
+    return watchdog.end_instances(records)
 
 
 def built(key: Key = A) -> Built:
@@ -138,6 +146,33 @@ def test_an_agent_whose_watchdog_is_dead_and_cannot_be_started_ends_what_runs(
     # then nothing runs once it has ended, whatever was written of it
     eventually("it has ended", lambda: bench.driver.work() and not bench.running())
     assert ends_at <= CLOCK.monotonic() <= ends_at + 3.0
+    bench.until(Fenced(A))
+
+
+@pytest.mark.parametrize("has_watchdog", [True, False])
+def test_what_runs_ends_with_the_lease_while_its_folder_hangs(bench: Bench, has_watchdog: bool) -> None:
+    # given an instance whose folder is on a file system that does not answer any more
+    bench.hold(1, 3.0)
+    bench.driver.spawn(WANTED)
+    bench.until(built())
+    ends_at, executor = bench.driver.lease().until_s, ThreadExecutor()
+    process = InstanceFolder(bench.root, A).process()
+    assert process is not None
+    (watchdog_process,) = bench.driver._launched[:1]
+    if not has_watchdog:
+        watchdog_process.kill()
+        watchdog_process.wait()
+        executor.start_loop("driver", bench.driver.work)
+    # Whoever ends it has to have read the folder, which leaves no trace to wait for.
+    time.sleep(2 * watchdog.LOOK_S)
+    with dead_folder(bench.root):
+        # when its lease runs out
+        eventually("it has ended", lambda: not members(process), timeout_s=10.0)
+        # then it has ended in time
+        assert ends_at <= CLOCK.monotonic() <= ends_at + 3.0
+    # and once the folder answers it is known that it did not end by itself
+    eventually("it is marked", InstanceFolder(bench.root, A).was_fenced)
+    executor.stop()
     bench.until(Fenced(A))
 
 
@@ -237,8 +272,8 @@ def test_what_an_instance_has_started_ends_with_it(tmp_path: Path) -> None:
     eventually("it has children", lambda: len(bench.running()) == 3)
     pids = bench.running()
 
-    assert watchdog.end_instances(bench.root)
-    eventually("all have ended", lambda: not watchdog.end_instances(bench.root))
+    assert ends_instances(bench.root)
+    eventually("all have ended", lambda: not ends_instances(bench.root))
 
     assert not set(pids) & {pid for some in sessions().values() for pid in some}
     bench.end()
@@ -267,10 +302,10 @@ def test_whatever_is_in_the_folder_the_instances_end(bench: Bench, spoil: Callab
     bench.until(built())
     spoil(bench.root)
 
-    assert watchdog.end_instances(bench.root)
+    assert ends_instances(bench.root)
 
     eventually("it has ended", lambda: not bench.running())
-    assert not watchdog.end_instances(bench.root)
+    assert not ends_instances(bench.root)
 
 
 # -- the whole path ----------------------------------------------------------------------------------------
@@ -328,7 +363,7 @@ class Machines:
 
     def end(self) -> None:
         for root in self.folder.glob("*/instances"):
-            watchdog.end_instances(root)
+            ends_instances(root)
 
 
 def kill(agent: Popen[str]) -> None:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.real_processes import eventually, free_port
+from benchmarks.zone_trees.processes import free_ports
+from tests.builders.real_processes import eventually
 from zonesched import conf
 from zonesched.cli.main import run
 from zonesched.cli.session import Session
@@ -119,12 +120,14 @@ def test_three_zones_are_joined_and_boot_by_the_commands_of_the_chapter(tmp_path
     first, *rest = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
     [promised] = re.findall(r"(\d+) commands", section)
     assert len("".join((first, *rest)).splitlines()) == int(promised)
-    ports = {"8790": free_port(), "8791": free_port(), "8792": free_port()}
-    move = "".join(f"; s/{old}/{new}/" for old, new in ports.items())
-    first = re.sub(r"(?m)^(.* federation init)$", rf"\1; sed -i '{move[2:]}' *.conf", first)
+    ports = dict(zip((8790, 8791, 8792), free_ports(3), strict=True))
+    # The whole line, as the digits alone may stand in a new key.
+    move = "; ".join(f"s/^bind_port = {old}$/bind_port = {new}/" for old, new in ports.items())
+    first = re.sub(r"(?m)^(.* federation init)$", rf"\1; sed -i '{move}' *.conf", first)
     end = "trap 'kill $(jobs -p)' EXIT"
     admins = " && ".join(f"test -f {zone}-state/admin.credentials" for zone in ("root", "region", "leaf"))
-    script = "\n".join(["set -e", end, first, f"until {admins}; do sleep 0.2; done", *rest])
+    three_run = "test $(jobs -pr | wc -l) -eq 3 || { tail *.log; exit 1; }"
+    script = "\n".join(["set -e", end, first, f"until {admins}; do {three_run}; sleep 0.2; done", *rest])
     for old, new in ports.items():
         script = script.replace(f"127.0.0.1:{old}", f"127.0.0.1:{new}")
     script = re.sub(r"(?m)^(.* zone info)$", r"until \1 | grep -q VCPU; do sleep 0.2; done", script)

@@ -63,9 +63,9 @@ def agent(tmp_path: Path, *more: str) -> Iterator[Popen[str]]:
 
 
 @contextmanager
-def zone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Story]:
+def zone(tmp_path: Path, capsys: pytest.CaptureFixture[str], *lines: str) -> Iterator[Story]:
     port = free_port()
-    path = write_conf(tmp_path, port, "boot_poll_interval = 0.2")
+    path = write_conf(tmp_path, port, "boot_poll_interval = 0.2", *lines)
     with launched("zonesched.serving", "--config-file", str(path)):
         eventually("the zone answers", lambda: answers(f"http://127.0.0.1:{port}"))
         ask = Story(["--credentials", str(tmp_path / "state/admin.credentials")], capsys)
@@ -112,6 +112,68 @@ def test_instances_are_processes_that_outlive_their_agent_and_end_when_they_are_
             ask("server", "delete", kept)
             eventually("none is left", lambda: machine.running() == {})
         assert "no inconsistencies" in ask("audit")
+
+
+def test_instances_on_a_file_system_that_is_not_mounted_are_there_again_once_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], machine: Machine
+) -> None:
+    with zone(tmp_path, capsys, "service_down_time = 2") as ask:
+        with agent(tmp_path, "--heartbeat-seconds", "0.5"):
+            eventually("the hosts are up", lambda: ask("host", "list").count(" up ") == 5)
+            ask("zone", "boot", "--flavor", "small", "--name", "w", "--watch")
+        [(uuid, _)] = machine.running().items()
+        [folder] = machine.folder.glob(f"instances/{uuid}.*")
+        (folder / "disk" / "precious").write_text("data")
+        # The machine starts again, without the file system of the state folder, where the agent finds no id.
+        machine.end()
+        machine.folder.rename(tmp_path / "unmounted")
+        eventually("the hosts are down", lambda: ask("host", "list").count(" down ") == 5)
+        with agent(tmp_path, "--heartbeat-seconds", "0.5") as stranger:
+            assert stranger.stdout is not None
+            refused = next(line for line in stranger.stdout if "refused" in line or "registered" in line)
+        machine.folder.rename(tmp_path / "root-disk")
+        (tmp_path / "unmounted").rename(machine.folder)
+        # Then without the one of its instances.
+        (machine.folder / "instances").rename(tmp_path / "unmounted")
+        with agent(tmp_path, "--heartbeat-seconds", "0.5"):
+            eventually("it is down", lambda: statuses(ask) == {uuid: "SHUTOFF"})
+            assert "process_lost" in ask("server", "start", uuid, "--wait", code=1)
+        (machine.folder / "instances").rename(tmp_path / "root-disk" / "once")
+        (tmp_path / "unmounted").rename(machine.folder / "instances")
+        with agent(tmp_path, "--heartbeat-seconds", "0.5"):
+            eventually("the hosts are up", lambda: ask("host", "list").count(" up ") == 5)
+            ask("server", "start", uuid, "--wait")
+
+            assert "409 service_belongs_to_another_agent" in refused
+            assert (statuses(ask), list(machine.running())) == ({uuid: "ACTIVE"}, [uuid])
+            assert (folder / "disk" / "precious").read_text() == "data"
+
+
+@pytest.mark.parametrize("name", ["reached.json", "wanted.json"])
+def test_an_instance_whose_file_is_damaged_keeps_its_folder_until_it_is_deleted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], machine: Machine, name: str
+) -> None:
+    with zone(tmp_path, capsys) as ask:
+        with agent(tmp_path) as first:
+            eventually("the hosts are up", lambda: ask("host", "list").count(" up ") == 5)
+            ask("zone", "boot", "--flavor", "small", "--name", "w", "-n", "2", "--watch")
+            kill(first)
+        before = machine.running()
+        damaged, other = sorted(before)
+        [folder] = machine.folder.glob(f"instances/{damaged}.*")
+        (folder / "disk" / "precious").write_text("data")
+        (folder / name).write_text("")
+        with agent(tmp_path):
+            ask("server", "reboot", other, "--wait")
+            ask("server", "stop", other, "--wait")
+
+            assert (folder / "disk" / "precious").read_text() == "data"
+            assert machine.running() == {damaged: before[damaged]}
+            assert statuses(ask)[damaged] == "ACTIVE"
+
+            ask("server", "delete", damaged)
+            eventually("nothing is left of it", lambda: not folder.exists())
+            assert machine.running() == {}
 
 
 def test_a_second_agent_of_the_service_is_refused_until_it_is_given_a_name(

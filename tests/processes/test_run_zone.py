@@ -26,7 +26,7 @@ from zonesched.seal.shortcomings import shortcomings
 from zonesched.services.catalog import users
 from zonesched.services.zone import Zone
 from zonesched.serving.run_zone import prepare, zone_url
-from zonesched.serving.server import GRACEFUL_S
+from zonesched.serving.server import GRACEFUL_S, MEMORY_FOLDER, is_in_memory
 
 KEY = "ab" * 32
 
@@ -209,6 +209,16 @@ class TestLauncher:
             bound_to = {frozenset(os.sched_getaffinity(thread)) for thread in threads}
         assert len(threads) > 10
         assert [len(processors) for processors in bound_to] == [1]
+
+    @pytest.mark.skipif(not is_in_memory(MEMORY_FOLDER), reason="this system has no folder in memory")
+    def test_its_heartbeat_to_the_first_process_is_not_on_a_disk(self, tmp_path: Path) -> None:
+        port = free_port()
+        path = write_conf(tmp_path, port)
+        with launched("zonesched.serving", "--config-file", str(path)) as zone:
+            eventually("the zone answers", lambda: answers(f"http://127.0.0.1:{port}"))
+            (serving,) = Path(f"/proc/{zone.pid}/task/{zone.pid}/children").read_text().split()
+            files = [os.readlink(descriptor) for descriptor in Path(f"/proc/{serving}/fd").iterdir()]
+        assert [Path(file).parent for file in files if "wgunicorn-" in file] == [MEMORY_FOLDER]
 
     def test_it_serves_until_it_is_asked_to_end(self, tmp_path: Path) -> None:
         port = free_port()

@@ -125,12 +125,13 @@ class World:
         self.member = Member(self.agent, lambda uuid: self.group, 10.0)
         self.membership = Membership(self.zone)
 
-    def run(self, seconds: int, *, agent: bool = True) -> list[bool]:
-        """State of the host, up or down, each second."""
+    def run(self, seconds: int, *, agent: bool = True, is_stuck: bool = False) -> list[bool]:
+        """State of the host, up or down, each second, with an agent or without, or one that hangs."""
         seen = []
         for second in range(seconds):
             if agent:
-                self.agent.step()
+                if not is_stuck:
+                    self.agent.step()
                 if second % 5 == 0:
                     self.member.step()
             self.membership.step()
@@ -194,6 +195,20 @@ def test_a_member_that_has_fenced_its_hosts_is_down_until_its_zone_answers_again
     # then its hosts are down, and up again once the zone answers
     assert (seen[29], seen[-1]) == (True, False)
     world.direct.is_away = False
+    assert world.run(30)[-1]
+
+
+@pytest.mark.parametrize("lives_s", [30.0, math.inf], ids=["by_beats", "by_connection"])
+def test_a_member_whose_agent_hangs_is_down_until_it_goes_on(
+    tmp_path: Path, lives_s: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World(tmp_path, lives_s=lives_s)
+    assert world.run(20)[-1]
+
+    seen = world.run(60 + 30 + 60 + 10, is_stuck=True)
+
+    assert (seen[59], seen[-1]) == (True, False)
+    assert [record.levelname for record in caplog.records].count("ERROR") == 1
     assert world.run(30)[-1]
 
 

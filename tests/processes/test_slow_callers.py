@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import select
 import socket
+import subprocess
 import threading
 import time
 import uuid
@@ -69,15 +70,23 @@ class Zone:
         return max(found)
 
 
+def read_all(process: subprocess.Popen[str]) -> None:
+    deque(process.stdout or (), maxlen=0)
+
+
 @pytest.fixture(scope="module")
 def zone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zone]:
     folder, port = tmp_path_factory.mktemp("zone"), free_port()
     path = write_conf(folder, port, f"api_threads = {THREADS}", "max_body_bytes = 1048576")
     with launched("zonesched.serving", "--config-file", str(path)) as process:
         # Its log lines fill the pipe otherwise.
-        threading.Thread(target=lambda: deque(process.stdout or (), maxlen=0), daemon=True).start()
+        reader = threading.Thread(target=read_all, args=(process,), daemon=True)
+        reader.start()
         eventually("the zone answers", lambda: answers(f"http://127.0.0.1:{port}"))
         yield Zone(port, folder)
+        process.terminate()
+        # Before its pipe is closed.
+        reader.join(30)
 
 
 @contextmanager
@@ -178,6 +187,22 @@ def test_slow_bodies_of_a_member_keep_no_parents_confirm_out(zone: Zone) -> None
             # The slow bodies are to be in hand before the first confirm; nothing outside the zone shows that.
             time.sleep(0.5)
             assert max(confirm() for _ in range(5)) < LATE_S
+
+
+@pytest.mark.parametrize(
+    "field", [b"Transfer-Encoding: chunked", b"Content-Length: 9\r\nExpect: 100-continue"]
+)
+def test_forms_of_strangers_that_drip_keep_no_body_out(zone: Zone, field: bytes) -> None:
+    form = b"POST /dashboard/sign-in HTTP/1.1\r\nHost: zone\r\n%s\r\n\r\n" % (
+        b"Content-Type: application/x-www-form-urlencoded\r\n" + field
+    )
+    with ExitStack() as closing:
+        for one in bad_callers(zone, 4, form):
+            closing.callback(one.close)
+        eventually("their requests have ended", lambda: zone.running() == 1, timeout_s=LATE_S)
+        url, headers = zone.url + "/flavors", {"Content-Type": "application/json"}
+        reply = requests.post(url, data=iter([b"{}"]), auth=zone.auth, headers=headers, timeout=10)
+    assert reply.json()["badRequest"]["error_code"] == "missing_field"
 
 
 def test_callers_who_pipeline_and_read_nothing_delay_nobody(zone: Zone) -> None:

@@ -12,7 +12,7 @@ from tests.simulation.clock import MachineClock
 from tests.simulation.executor import BatonExecutor
 from tests.simulation.network import Wire
 from tests.simulation.stage import Stage
-from zonesched.compute.agent import Agent, Rhythm
+from zonesched.compute.agent import OF_ANOTHER_AGENT, Agent, Rhythm
 from zonesched.compute.client import AgentClient
 from zonesched.compute.connection import ZoneConnection
 from zonesched.compute.desired_state import Desired, Power
@@ -187,6 +187,11 @@ class AgentProcess(Process):
             for key, one in local.items()
             if one.phase is Phase.BUILT
         }
+
+    @property
+    def is_refused(self) -> bool:
+        """Tell whether its service is another agent's, as its zone has said last."""
+        return not self.agent.zone.uuid and OF_ANOTHER_AGENT in self.agent._put_off_why
 
     def has_unreported_builds(self) -> bool:
         """Tell whether it has fetched builds that it has not reported."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from typing import Any
 
 from greenlet import getcurrent, greenlet
 
@@ -55,16 +56,16 @@ class Baton:
         self.now = 0.0
         self.hub = getcurrent()
         self.current: Task | None = None
-        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._events: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._processes: dict[Process, None] = {}
         self._count = 0
         self._until = 0.0
         self._is_over: Callable[[], bool] = lambda: False
 
-    def at(self, moment: float, action: Callable[[], None]) -> None:
+    def at(self, moment: float, action: Callable[..., None], *args: Any) -> None:
         """Do this then, outside of all tasks; of one moment's actions the first asked for is first."""
         self._count += 1
-        heapq.heappush(self._events, (max(moment, self.now), self._count, action))
+        heapq.heappush(self._events, (max(moment, self.now), self._count, action, args))
 
     def spawn(self, process: Process, name: str, fn: Callable[[], None]) -> Task:
         """A new task of a process, which starts now."""
@@ -110,7 +111,7 @@ class Baton:
     def kill(self, process: Process) -> None:
         """No task of the process does anything more. Whoever calls from within it raises ProcessDied."""
         process.is_dead = True
-        self.at(self.now, lambda: self._end_tasks(process))
+        self.at(self.now, self._end_tasks, process)
 
     def close(self) -> None:
         """End all tasks: a flow that is never ended keeps all that it has, which no collector finds."""
@@ -122,8 +123,8 @@ class Baton:
         """Let everything happen that is due up to a moment, or until it is over."""
         self._until, self._is_over = until, is_over
         while self._events and self._events[0][0] <= until and not is_over():
-            self.now, _, action = heapq.heappop(self._events)
-            action()
+            self.now, _, action, args = heapq.heappop(self._events)
+            action(*args)
         if not is_over():
             self.now = max(self.now, until)
 
@@ -144,14 +145,13 @@ class Baton:
         return task
 
     def _resume_at(self, moment: float, task: Task) -> None:
-        turn = task.turn
-        self.at(moment, lambda: self._resume(task, turn))
+        self.at(moment, self._resume, task, task.turn)
 
     def _resume(self, task: Task, turn: int) -> None:
         if task.turn != turn or task.flow.dead:
             return
         if task.process.frozen_until > self.now and not task.process.is_dead:
-            self.at(task.process.frozen_until, lambda: self._resume(task, turn))
+            self.at(task.process.frozen_until, self._resume, task, turn)
             return
         task.turn += 1
         self._switch(task, task.flow.switch)

@@ -70,6 +70,7 @@ class Expected:
     the ones that were added again. `lost_hosts`: names by zone, of hosts whose agents never come back.
     `affine`: groups that are to be together; `most_per_host`: of groups that are to be apart. `liar`: a zone
     that said what it liked, "" for none. `restored`: by zone, its last restore.
+    `deleted_below`: instances that a zone's admin has deleted although its parent had sent them.
     """
 
     promised: Sequence[Promised]
@@ -82,6 +83,7 @@ class Expected:
     most_per_host: Mapping[str, int]
     liar: str
     restored: Mapping[str, Restored]
+    deleted_below: frozenset[str]
 
 
 def inconsistencies(databases: Mapping[str, sqlite3.Connection], expected: Expected) -> list[str]:
@@ -96,7 +98,7 @@ def inconsistencies(databases: Mapping[str, sqlite3.Connection], expected: Expec
         zone.lost_hosts = frozenset(id for id, name in zone.host_names.items() if name in names)
         never = [*(() if expected.restored else NEVER), *(() if expected.were_removed else (ZONE_LOST,))]
         never = [] if expected.liar else never
-        found += _unfinished(zone, never)
+        found += _unfinished(zone, never, expected.deleted_below)
         found += _own_rows(zone)
         found += _edges(zone, zones)
         found += _agents(zone, expected.running.get(zone.name, set()))
@@ -128,7 +130,7 @@ def _life(zone: ZoneRows, expected: Expected) -> Life:
     )
 
 
-def _unfinished(zone: ZoneRows, never: Sequence[str]) -> Iterator[str]:
+def _unfinished(zone: ZoneRows, never: Sequence[str], deleted_below: Container[str]) -> Iterator[str]:
     """P2: everything ends; only what may run waits for an agent that never comes back."""
     for row in zone.reservations:
         if row["state"] == "open":
@@ -148,7 +150,8 @@ def _unfinished(zone: ZoneRows, never: Sequence[str]) -> Iterator[str]:
     for uuid, row in zone.instances.items():
         if row["status"] in ("BUILD", "UNKNOWN"):
             yield f"P2 {zone.name}: {uuid} is {row['status']}"
-        if row["status"] == "ERROR" and (not row["reason"] or row["reason"] in never):
+        is_due = (row["reason"], uuid in deleted_below) == ("deleted_in_child", True)
+        if row["status"] == "ERROR" and (not row["reason"] or (row["reason"] in never and not is_due)):
             yield f"P2 {zone.name}: {uuid} is ERROR for the reason {row['reason']!r}"
 
 

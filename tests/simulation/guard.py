@@ -14,6 +14,8 @@ from tests.simulation.groups import Groups
 from tests.simulation.holds import Holds
 from tests.simulation.journal import READ_BY_GUARDS
 from tests.simulation.leases import Leases, Writer
+from tests.simulation.quotas import Quotas
+from tests.simulation.server_locks import ServerLocks
 from tests.simulation.stage import Stage
 
 
@@ -39,6 +41,9 @@ class Guard:
         self._confirms = Confirms(self._rows, suspects)
         self._holds = Holds(stage)
         self._ends = Ends()
+        self._quotas = Quotas()
+        self._locks = ServerLocks()
+        self._baton = stage.baton
         self._forgetful: set[str] = set()
 
     def note_time(self, zone: str) -> None:
@@ -56,6 +61,10 @@ class Guard:
             self.wrong += self._rooms.look(zone, rows)
         if "instances" in tables:
             self.wrong += self._ends.look(zone, rows)
+        if "instance_locks" in tables or "instance_actions" in tables:
+            self.wrong += self._locks.look(zone, rows)
+        if "instances" in tables or "quota_overrides" in tables:
+            self.wrong += self._quotas.look(zone, rows, self._baton.now)
         if "reservations" in tables:
             self.wrong += self._leases.look(zone, rows, writer)
         if "placements" in tables or "instances" in tables or "server_groups" in tables:
@@ -71,6 +80,8 @@ class Guard:
         self._leases.forget(zone)
         self._holds.forget(zone, self._rows[zone])
         self._ends.forget(zone)
+        self._quotas.forget(zone)
+        self._locks.forget(zone)
         self._forgetful.add(zone)
 
     def look_again(self, zone: str, writer: Writer) -> None:

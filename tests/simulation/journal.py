@@ -55,6 +55,9 @@ READ_BY_GUARDS = {
     "reservations": "id, lease_number, lease_expires_at",
     "instances": "uuid, caller_id, group_id, attempt, status, ended_at",
     "inbound_builds": "uuid, caller_id, attempt, number",
+    "instance_locks": "uuid, by_admin",
+    "instance_actions": "uuid, number, action, user_id",
+    "quota_overrides": "subject, name, hard_limit",
     "server_groups": "id, policy, max_server_per_host",
 }
 """Tables of which each new, deleted and changed row is noted, and the columns whose changes count."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Writer:
+class Writer(NamedTuple):
     """Author of a commit: a task of a process."""
 
     process: str

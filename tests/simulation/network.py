@@ -10,6 +10,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 from zlib import crc32
@@ -60,6 +61,16 @@ class Exchange:
     @property
     def is_over(self) -> bool:
         return self.response is not None or self.is_broken
+
+    @cached_property
+    def call(self) -> str:
+        """Name of the call, as of `call_of`."""
+        return call_of(self.request)
+
+    @cached_property
+    def weight(self) -> float:
+        """Probability of a fault, in comparison with other calls."""
+        return _weight(self)
 
 
 class Network:
@@ -114,7 +125,7 @@ class Network:
             baton.park(ends_at - baton.now)
         exchange.waiter = None
         if exchange.response is not None:
-            self._reach.answered(source, request, exchange.response)
+            self._reach.answered(source, exchange.call, request, exchange.response)
             return exchange.response
         if exchange.is_broken:
             raise requests.ConnectionError("the connection broke")
@@ -127,8 +138,8 @@ class Network:
     # -- under way -----------------------------------------------------------------------------------------
 
     def _target(self, request: requests.PreparedRequest) -> str:
-        parts = urlsplit(str(request.url))
-        return self.name_of[f"{parts.scheme}://{parts.netloc}"]
+        scheme, _, address, *_ = str(request.url).split("/", 3)
+        return self.name_of[f"{scheme}//{address}"]
 
     def _count(self, exchange: Exchange) -> None:
         method, path = str(exchange.request.method), urlsplit(str(exchange.request.url)).path
@@ -139,11 +150,11 @@ class Network:
         self._note(exchange.source, f"{method} {exchange.target}{path} {crc32(sent):08x}")
 
     def _strikes(self, exchange: Exchange, kind: str) -> bool:
-        is_struck = exchange.source != OPERATOR and self._storm.strikes(
-            kind, _weight(exchange), call_of(exchange.request)
-        )
+        if not self._storm.is_raging or exchange.source == OPERATOR:
+            return False
+        is_struck = self._storm.strikes(kind, exchange.weight, exchange.call)
         if is_struck:
-            self._reach.disturbed(kind, exchange.request)
+            self._reach.disturbed(kind, exchange.call)
         return is_struck
 
     def _latency_s(self) -> float:
@@ -173,7 +184,7 @@ class Network:
             self.on_build(exchange)
 
     def _arrive_in(self, exchange: Exchange, seconds: float) -> None:
-        self._baton.at(self._baton.now + seconds, lambda: self._arrive(exchange))
+        self._baton.at(self._baton.now + seconds, self._arrive, exchange)
 
     def _arrive(self, exchange: Exchange) -> None:
         if self.is_cut(exchange.source, exchange.target):
@@ -194,14 +205,14 @@ class Network:
         except BaseException:
             # The process died: its connections break, sooner or later.
             in_s = self._latency_s()
-            self._baton.at(self._baton.now + in_s, lambda: self._break(exchange))
+            self._baton.at(self._baton.now + in_s, self._break, exchange)
             raise
         finally:
             del self.serving[task]
         body = response.raw.read()
         response.raw.seek(0)
         self._note(server.process.name, f"answers {response.status_code} {crc32(body):08x}")
-        self._reach.served(exchange.request, response)
+        self._reach.served(exchange.call, exchange.request, response)
         for listen in self.listeners:
             listen(exchange, response)
         if exchange.heard is not None:
@@ -211,7 +222,7 @@ class Network:
             return
         slow = self._strikes(exchange, "reply_slow")
         in_s = self._storm.random.uniform(*SLOW_S) if slow else self._latency_s()
-        self._baton.at(self._baton.now + in_s, lambda: self._come_back(exchange, response))
+        self._baton.at(self._baton.now + in_s, self._come_back, exchange, response)
 
     def _come_back(self, exchange: Exchange, response: requests.Response) -> None:
         if not self.is_cut(exchange.source, exchange.target):

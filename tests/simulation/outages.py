@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from tests.simulation.agent_process import AgentProcess
@@ -70,22 +69,15 @@ class Outages:
             assert agent is not None
             agent.frozen_until = self._stage.baton.now + self._random.uniform(5.0, 40.0)
 
-    def lose_state_folder(self, site: Site) -> None:
-        """Install a machine anew: its agent has another id, and its zone refuses it for a while."""
-        machine = self.one_of(site)
-        if machine is not None:
-            machine.power_off()
-            machine.lose_state_folder()
-            self._down(machine, 3.0)
+    def double(self, site: Site) -> tuple[Machine, float] | None:
+        """Give another machine the name of one; return that one, and the time at which the other one ends.
 
-    def double(self, site: Site) -> None:
-        """Give another machine the name of one whose agent fences, for up to 40 seconds.
-
-        Where nobody hears of the first one for long enough, the second one takes its place.
+        Where nobody hears of the first one for long enough, and nothing may run there any more, the second
+        one takes its place.
         """
         machine = self.one_of(site)
-        if machine is None or machine.fence_after_s == math.inf:
-            return
+        if machine is None:
+            return None
         if self._random.random() < 0.3:
             machine.kill_agent()
             back_at = self._stage.baton.now + self._random.uniform(5.0, 40.0)
@@ -97,6 +89,7 @@ class Outages:
         double.start().work()
         ends_at = self._stage.baton.now + self._random.uniform(5.0, 40.0)
         self._stage.baton.at(ends_at, double.power_off)
+        return machine, ends_at
 
     def end_doubles(self, of: str) -> None:
         """Turn off all machines that have the name of this machine."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tests.simulation.restore_plan import restores_of
 from tests.simulation.theme import theme_of
 from tests.simulation.tree_plan import ZonePlan, with_limits, zones_of
 from zonesched.compute.inventory import InventoryHost
@@ -125,7 +126,7 @@ def plan_of(seed: int) -> Plan:
         boots=tuple(
             _as_by_theme(seed, _with_resizes(seed, _with_shelves(seed, _with_actions(seed, in_order))))
         ),
-        migrations=tuple(_migrations(seed, zones)),
+        migrations=(*_migrations(seed, zones), *_moves_since_copies(seed, zones)),
         options={
             "select_alternates": draw.choice((0, 1, 3)),
             "max_attempts": draw.choice((2, 3)),
@@ -268,6 +269,13 @@ def _as_by_theme(seed: int, boots: Iterable[BootPlan]) -> Iterator[BootPlan]:
             for _ in range(8):
                 actions.append(ActionPlan(at_s, number, draw.choice(every)))
                 at_s += draw.choice((0.0, 0.1, 1.0))
+        for number in range(theme.shelves):
+            at_s = draw.uniform(2.0, 10.0)
+            for _ in range(2):
+                actions.append(ActionPlan(at_s, number, "shelve"))
+                at_s += draw.choice((1.0, 4.0, 8.0))
+                actions.append(ActionPlan(at_s, number, "unshelve"))
+                at_s += draw.choice((1.0, 4.0))
         for number in range(theme.last_actions):
             first, last = draw.choice(LAST_ACTIONS)
             at_s = draw.uniform(2.0, 8.0)
@@ -290,6 +298,18 @@ def _migrations(seed: int, zones: Sequence[ZonePlan]) -> Iterator[MigrationPlan]
                 host = hosts.choice(names) if hosts.random() < 0.25 else ""
                 yield MigrationPlan(at_s, zone.name, number, host)
                 at_s += draw.choice((0.1, 1.0, 4.0))
+
+
+def _moves_since_copies(seed: int, zones: Sequence[ZonePlan]) -> Iterator[MigrationPlan]:
+    """Let servers of a zone that is put back change places between its copy and then."""
+    draw, named = random.Random(f"moves/since/copies/{seed}"), {zone.name: zone for zone in zones}
+    for plan in restores_of(seed, zones, beside_liar=False):
+        names = [host.name for host in named[plan.zone].hosts]
+        if len(names) > 1 and draw.random() < 0.6:
+            for _ in range(draw.randint(4, 10)):
+                at_s = draw.uniform(plan.copied_at_s, plan.restored_at_s)
+                for host in draw.sample(names, 2):
+                    yield MigrationPlan(at_s, plan.zone, draw.randint(0, 7), host)
 
 
 def _moment(draw: random.Random) -> float:

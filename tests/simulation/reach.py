@@ -19,6 +19,7 @@ from tests.simulation.leases import Writer
 from tests.simulation.reach_points import (
     COMMIT_POINTS,
     ERRORS,
+    QUOTAS,
     Commit,
     History,
     after_commit,
@@ -27,6 +28,7 @@ from tests.simulation.reach_points import (
     refused,
 )
 from tests.simulation.reach_rows import CALLED_IN, answer_row
+from zonesched.errors import OverLimit
 
 Key = tuple[str, int]
 _STATE_OF_REFUSED = {400: "failed", 413: "failed", 429: "failed", 503: "failed"}
@@ -73,17 +75,18 @@ class Reach:
         """Count an exception that a transaction has raised."""
         name = type(error).__name__
         self.met[ERRORS.get(name, f"raised: {name}")] += 1
+        if isinstance(error, OverLimit) and error.code in QUOTAS:
+            self.met[QUOTAS[error.code]] += 1
 
     # -- the transport -------------------------------------------------------------------------------------
 
-    def disturbed(self, fault: str, request: requests.PreparedRequest) -> None:
-        """Count a fault of a call."""
-        if call := call_of(request):
+    def disturbed(self, fault: str, call: str) -> None:
+        """Count a fault of a call, by its name."""
+        if call:
             self.met[at_call(fault, call)] += 1
 
-    def served(self, request: requests.PreparedRequest, response: requests.Response) -> None:
+    def served(self, call: str, request: requests.PreparedRequest, response: requests.Response) -> None:
         """Count what a zone answers, and what an agent has reported to it."""
-        call = call_of(request)
         if call in ("build", "confirm", "cancel"):
             for _, state in _states(call, request, response):
                 self.met[f"inbound: {call}, {state}"] += 1
@@ -91,9 +94,10 @@ class Reach:
             lines = orjson.loads(request.body or b"{}")["reports"]
             self.met.update(f"agent: {line['state']}" for line in lines)
 
-    def answered(self, zone: str, request: requests.PreparedRequest, response: requests.Response) -> None:
+    def answered(
+        self, zone: str, call: str, request: requests.PreparedRequest, response: requests.Response
+    ) -> None:
         """Count an answer that is back at the zone that called."""
-        call = call_of(request)
         if call not in CALLED_IN:
             return
         if response.status_code in (401, 409):

@@ -257,8 +257,14 @@ COMMIT_POINTS: Mapping[str, CommitRule] = {
 }
 """Rules about commits, by what they are called."""
 
-ERRORS = {"LeaseLost": "a worker wrote under a lease that another one had"}
+ERRORS = {
+    "LeaseLost": "a worker wrote under a lease that another one had",
+    "DatabaseFull": "a transaction met a full disk",
+}
 """Points about what a transaction refused, by the exception that passed the store session."""
+
+QUOTAS = {f"{of}_instances": f"a {of} had as many instances as it may" for of in ("parent", "project")}
+"""Points about quotas, by the code of their refusal."""
 
 
 def after_commit(fault: str, work: str) -> str:
@@ -286,11 +292,18 @@ STATUSES = (401,)
 GROUP_GONE = "a boot named a server group that was removed"
 USER_REFUSED = "a user who boots was refused, whose secret had been replaced or who was removed"
 USER_REMOVED = "a user was removed whose boot was not settled"
+HOST_KEPT = "a host was not removed, since something may run there"
+HOST_REMOVED = "a host was removed whose agent worked on"
+LOCK_REFUSED = "a user was refused since an admin had locked his server"
+DELETED_BELOW = "a zone's admin deleted a server of its parent"
+DELETED_IN_ACTION = "a zone's admin deleted a server of its parent that was acted on or left"
+EVACUATED_ALONE = "a server was evacuated alone"
 LIAR_CLAIMED = "a liar claimed an instance while its parent recovered"
 
 POINTS: tuple[str, ...] = (
     *COMMIT_POINTS,
     *ERRORS.values(),
+    *QUOTAS.values(),
     *(after_commit(fault, work) for fault in COMMIT_FAULTS for work in WORK),
     *(at_call(fault, call) for fault in CALL_FAULTS for call in CALLS),
     *(moved_on(call) for call in CALLS if call != "desired"),
@@ -298,6 +311,12 @@ POINTS: tuple[str, ...] = (
     GROUP_GONE,
     USER_REFUSED,
     USER_REMOVED,
+    HOST_KEPT,
+    HOST_REMOVED,
+    LOCK_REFUSED,
+    DELETED_BELOW,
+    DELETED_IN_ACTION,
+    EVACUATED_ALONE,
     LIAR_CLAIMED,
     *restore_points.POINTS,
 )

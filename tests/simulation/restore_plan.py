@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.simulation.tree_plan import ZonePlan
 
@@ -42,7 +42,26 @@ def restores_of(
     elif kind < 0.5:
         near = [one for one in zones if one.name == first.parent or one.parent == first.name]
         made += [_restore(draw, draw.choice(near).name, 0.5)] if near else []
-    return tuple(made)
+    return tuple(_at_once(seed, made))
+
+
+def _at_once(seed: int, plans: Sequence[RestorePlan]) -> list[RestorePlan]:
+    """Let every second one of two neighbours be put back together with the other one."""
+    draw = random.Random(f"restores/at once/{seed}")
+    first, *others = plans
+    return [
+        first,
+        *(
+            one
+            if one.zone == first.zone or draw.random() < 0.5
+            else replace(
+                one,
+                copied_at_s=first.copied_at_s + draw.uniform(0.0, 0.5),
+                restored_at_s=first.restored_at_s + draw.uniform(0.0, 0.5),
+            )
+            for one in others
+        ),
+    ]
 
 
 def _drawn(draw: random.Random, zones: Sequence[ZonePlan]) -> ZonePlan:

@@ -124,6 +124,7 @@ class Restores:
         self._exchange_secrets(site)
         while site.name in self.recovering:
             self._end_what_is_gone(site)
+            self._operators.readmit_all(site)
             met = {points.TWICE} if site.rows.execute(_FOUND_TWICE).fetchall() else set()
             lines = self._repair(site, delete_unknown=False)
             if site.name not in self.recovering:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.simulation.furniture import FLAVORS, PROJECT
 from tests.simulation.machine import Machine
-from tests.simulation.reach_points import USER_REMOVED
+from tests.simulation.reach_points import HOST_KEPT, HOST_REMOVED, USER_REMOVED
 from tests.simulation.site import FIRST_USER, Site
 from tests.simulation.stage import Stage
 from tests.simulation.users import ALL_HAS_COME_S, Illegal, Users
@@ -38,6 +38,13 @@ class Settings:
     def force_host_down(self, site: Site) -> None:
         """Take a host for down although its agent works on."""
         self._change_host(site, {"forced_down": True}, {"forced_down": False})
+
+    def remove_host(self, site: Site) -> None:
+        """Remove a host that is taken for down although its agent works on: what may run there keeps it."""
+        machines = [machine for machine in site.machines if not machine.is_reserved]
+        if machines:
+            name = self._random.choice(self._random.choice(machines).hosts).name
+            self._users.begin("remove-host", lambda: self._remove_host(site, name))
 
     def lower_ratio(self, site: Site) -> None:
         """Put a host into an aggregate whose ratio leaves less capacity than may be used."""
@@ -65,6 +72,14 @@ class Settings:
         if site.name not in self._users.forgetful | self._changing_user:
             self._changing_user.add(site.name)
             self._users.begin("user", lambda: self._change_user(site))
+
+    def lock_server(self, site: Site) -> None:
+        """Lock a server of a zone's own users, who may do nothing with it for a while.
+
+        Not where a zone is put back from a copy, which may have a lock that was ended since.
+        """
+        if site.name not in self._users.forgetful:
+            self._users.begin("lock", lambda: self._lock_server(site))
 
     def lower_quota(self, site: Site) -> None:
         """Let the users' project or a parent have fewer instances than it asks for."""
@@ -98,6 +113,18 @@ class Settings:
             self._ask(site, "PUT", f"/os-services/{service['id']}", change)
             self._pause()
             self._ask(site, "PUT", f"/os-services/{service['id']}", back)
+
+    def _remove_host(self, site: Site, name: str) -> None:
+        for service in self._ask(site, "GET", f"/os-services?host={name}&binary=nova-compute")["services"]:
+            path = f"/os-services/{service['id']}"
+            self._ask(site, "PUT", path, {"forced_down": True})
+            self._pause()
+            try:
+                self._ask(site, "DELETE", path)
+                self._stage.reach.met[HOST_REMOVED] += 1
+            except Illegal:
+                self._stage.reach.met[HOST_KEPT] += 1
+            self._ask(site, "PUT", path, {"forced_down": False})
 
     def _lower_ratio(self, site: Site, name: str) -> None:
         wanted = f"low-{self._stage.baton.now}"
@@ -184,6 +211,21 @@ class Settings:
                 site.secrets[site.user] = self._new_secret(site, site.user)
         self._changing_user.remove(site.name)
 
+    def _lock_server(self, site: Site) -> None:
+        if site.user == FIRST_USER and site.name not in self._changing_user:
+            # Locks are not for admins.
+            self._changing_user.add(site.name)
+            site.user = self._new_user(site)
+            self._users.begin("user", lambda: self._see_let_in(site))
+        while self._stage.storm.is_raging and not (found := site.rows.execute(_OWN_SERVERS).fetchall()):
+            self._stage.baton.pause(1.0)
+        if self._stage.storm.is_raging:
+            (uuid,) = self._random.choice(found[:2])
+            for body in ({"lock": {"locked_reason": "maintenance"}}, {"unlock": None}):
+                with suppress(Illegal):
+                    self._ask(site, "POST", f"/servers/{uuid}/action", body)
+                self._pause()
+
     def _limit(self, site: Site, path: str, limit: str, most: int) -> None:
         self._ask(site, "PUT", f"/limits/{path}", {"limits": {limit: most}})
         self._pause()
@@ -198,6 +240,14 @@ class Settings:
 
     def _pause(self) -> None:
         self._stage.baton.pause(self._random.uniform(0.5, 12.0))
+
+
+_OWN_SERVERS = (
+    "SELECT uuid FROM instances i WHERE caller_id = (SELECT zone_uuid FROM identity)"
+    " AND status IN ('ACTIVE', 'OFFLOADED') ORDER BY"
+    " (SELECT count(*) FROM instance_actions a WHERE a.uuid = i.uuid) DESC, uuid"
+)
+"""Select the servers of the zone's own users, those with the most actions first: more will come to them."""
 
 
 def _open_boots(site: Site, user: str) -> int:

@@ -18,6 +18,7 @@ from tests.simulation.tree_plan import ZonePlan
 from tests.simulation.zone_process import ZoneProcess
 from zonesched import conf as options
 from zonesched.compute.driver import DriverSettings
+from zonesched.errors import DatabaseFull
 from zonesched.model.views import ChildForm
 from zonesched.services.audit import repair
 from zonesched.services.children import children
@@ -86,7 +87,7 @@ class Site:
         self.groups = made.groups
         self.all_groups = {id: name for name, id in made.groups.items()}
         self.machines = self._machines(running)
-        self._engine = databases.engine(database)
+        self._database = databases.Database(database)
         self._conf: options.Conf | None = None
         stage.network.register(self.name, self.url)
 
@@ -94,7 +95,7 @@ class Site:
         """The first process, and the hosts, as their agent registers them."""
         self._options = given
         process = self._new_process()
-        zone = process.open(self._current_conf(), self._engine)
+        zone = process.open(self._current_conf(), self._database)
         self.uuid = zone.uuid
         process.serve()
         for machine in self.machines:
@@ -129,8 +130,8 @@ class Site:
 
         def main() -> None:
             try:
-                process.open(self._current_conf(), self._engine)
-            except DBAPIError:
+                process.open(self._current_conf(), self._database)
+            except (DBAPIError, DatabaseFull):
                 process.die()
             else:
                 process.serve()
@@ -173,7 +174,7 @@ class Site:
     def come_up(self) -> None:
         """Start all processes of the zone, on whatever its database is by now."""
         self._is_down = False
-        self._engine.dispose()
+        self._database.disconnect()
         for _ in range(self.plan.processes):
             self.start_process()
 
@@ -215,7 +216,7 @@ class Site:
 
     def close(self) -> None:
         """Give the database back."""
-        self._engine.dispose()
+        self._database.disconnect()
         self.rows.close()
 
     def _current_conf(self) -> options.Conf:

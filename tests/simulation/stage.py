@@ -16,7 +16,8 @@ class Stage:
     """Made for one seed; `show` gets the lines of the trace.
 
     `writes`: transactions, by process. `troubled_until`: by zone, when its own processes are all right again.
-    `reach`: what of all that may happen has happened.
+    `full_until`: by zone, when the disk of its database has room again. `reach`: what of all that may happen
+    has happened.
     """
 
     def __init__(self, seed: int, show: Callable[[str], None] | None = None) -> None:
@@ -25,6 +26,7 @@ class Stage:
         self.trace = Trace(show)
         self.writes: Counter[str] = Counter()
         self.troubled_until: dict[str, float] = {}
+        self.full_until: dict[str, float] = {}
         self.storm = Storm(seed, lambda kind: self.note("storm", kind))
         self.reach = Reach()
         self.network = Network(self.baton, self.storm, self.trace, self.reach, seed)

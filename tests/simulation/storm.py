@@ -9,7 +9,15 @@ import random
 from collections import Counter
 from collections.abc import Callable, Collection
 
-from tests.simulation.theme import OF_SETTINGS, TIMES, theme_of
+from tests.simulation.theme import (
+    DATABASE_FULL,
+    DELETED_BELOW,
+    HOST_REMOVED,
+    OF_SETTINGS,
+    SERVER_LOCKED,
+    TIMES,
+    theme_of,
+)
 
 OF_SERVERS = ("server_ended", "server_lost")
 OF_AGENT_IDS = ("agent_doubled", "state_folder_lost")
@@ -56,6 +64,10 @@ TIMED = (
     "user_changed",
     *OF_SERVERS,
     *OF_AGENT_IDS,
+    DELETED_BELOW,
+    DATABASE_FULL,
+    SERVER_LOCKED,
+    HOST_REMOVED,
 )
 """Faults, and works of operators, that come at some moment of the storm, a few times each."""
 
@@ -85,6 +97,10 @@ DRAWN_APART = (
     "user_changed",
     *OF_SERVERS,
     *OF_AGENT_IDS,
+    DELETED_BELOW,
+    DATABASE_FULL,
+    SERVER_LOCKED,
+    HOST_REMOVED,
 )
 
 KINDS = (*AT_CALLS, *AT_TOUCHES, *TIMED)
@@ -117,6 +133,14 @@ class Storm:
         drawn.update(kind for kind in OF_SERVERS if servers.random() < 0.2)
         ids = random.Random(f"ids/of/agents/{seed}")
         drawn.update(kind for kind in OF_AGENT_IDS if ids.random() < 0.1)
+        if random.Random(f"deleted/below/{seed}").random() < 0.1:
+            drawn.add(DELETED_BELOW)
+        if random.Random(f"database/full/{seed}").random() < 0.08:
+            drawn.add(DATABASE_FULL)
+        if random.Random(f"server/locked/{seed}").random() < 0.06:
+            drawn.add(SERVER_LOCKED)
+        if random.Random(f"host/removed/{seed}").random() < 0.06:
+            drawn.add(HOST_REMOVED)
         self.kinds = tuple(kind for kind in KINDS if kind in drawn)
         self._chances = {
             kind: self.random.uniform(*bounds)

@@ -10,6 +10,7 @@ from tests.simulation.clock import MachineClock
 from tests.simulation.furniture import furnish
 from tests.simulation.guard import Guard
 from tests.simulation.leases import Writer
+from tests.simulation.quotas import Quotas
 from tests.simulation.stage import Stage
 
 TREE = {"users", "children"}
@@ -41,4 +42,24 @@ def test_each_column_that_a_rule_reads_is_watched() -> None:
     }
     assert read <= watched
     assert {table for table, _ in read} == journal.READ_BY_GUARDS.keys()
+    rows.close()
+
+
+def test_a_parent_may_have_no_more_instances_than_its_quota_once_all_processes_know_it() -> None:
+    # given a parent with two instances, whose quota was lowered to two
+    rows = sqlite3.connect(":memory:")
+    rows.execute("CREATE TABLE quota_overrides (subject, name, hard_limit)")
+    rows.execute("CREATE TABLE instances (caller_id, status)")
+    rows.executemany("INSERT INTO instances VALUES ('p', ?)", [("ACTIVE",), ("BUILD",), ("ERROR",)])
+    checker = Quotas()
+    assert list(checker.look("z", rows, 0.0)) == []
+    rows.execute("INSERT INTO quota_overrides VALUES ('p', 'parent_instances', 2)")
+    assert list(checker.look("z", rows, 1.0)) == []
+    # when it gets one more at once, and another one later
+    rows.execute("INSERT INTO instances VALUES ('p', 'BUILD')")
+    soon = list(checker.look("z", rows, 2.0))
+    rows.execute("INSERT INTO instances VALUES ('p', 'BUILD')")
+    later = list(checker.look("z", rows, 20.0))
+    # then the second one is too many
+    assert (soon, later) == ([], ["quota z: p has 4 instances of 2"])
     rows.close()

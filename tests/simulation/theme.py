@@ -41,7 +41,7 @@ class Theme:
     @property
     def runs(self) -> int:
         """Return how many more runs of actions each boot has: agents that come and go have much to miss."""
-        return 5 if self.fault in OF_AGENTS or self.call == "desired" else 0
+        return 5 if self.fault in (*OF_AGENTS, SERVER_LOCKED) or self.call == "desired" else 0
 
     @property
     def deletes(self) -> int:
@@ -51,6 +51,11 @@ class Theme:
         """
         is_ending = {self.call, self.work} & {"cancel", "delete", "release"}
         return 3 if is_ending or self.runs or self.fault == "host_shrunk" else 0
+
+    @property
+    def shelves(self) -> int:
+        """Return how many more instances of each boot are shelved and unshelved."""
+        return 3 if self.fault == DELETED_BELOW else 0
 
     @property
     def last_actions(self) -> int:
@@ -64,6 +69,10 @@ class Theme:
 
 
 DELETED_IN_ACTION = "deleted_in_action"
+DELETED_BELOW = "deleted_below"
+DATABASE_FULL = "database_full"
+SERVER_LOCKED = "server_locked"
+HOST_REMOVED = "host_removed"
 OF_AGENTS = ("agent_killed", "agent_late", "agent_lost", "host_away", "host_evacuated", "host_drained")
 OF_SETTINGS = (
     "host_disabled",
@@ -89,8 +98,15 @@ THEMES = (
 )
 NONE = Theme("")
 
+LATER_SHARE = 0.05
+LATER_THEMES = (Theme(DELETED_BELOW), Theme(DATABASE_FULL), Theme(SERVER_LOCKED), Theme(HOST_REMOVED))
+"""Themes that are drawn apart, so that seeds without them keep theirs."""
+
 
 def theme_of(seed: int) -> Theme:
     """Return the theme of a seed, mostly `NONE`."""
+    later = random.Random(f"theme/later/{seed}")
+    if later.random() < LATER_SHARE:
+        return later.choice(LATER_THEMES)
     draw = random.Random(f"weight/{seed}")
     return draw.choice(THEMES) if draw.random() < SHARE else NONE

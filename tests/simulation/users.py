@@ -15,12 +15,13 @@ from tests.simulation.baton import Process
 from tests.simulation.furniture import GROUPS
 from tests.simulation.network import OPERATOR, Wire, a_request
 from tests.simulation.plan import DELETE, BootPlan, MigrationPlan
-from tests.simulation.reach_points import GROUP_GONE, USER_REFUSED
+from tests.simulation.reach_points import GROUP_GONE, LOCK_REFUSED, USER_REFUSED
 from tests.simulation.site import FIRST_USER, Site
 from tests.simulation.stage import Stage
 
 TIMEOUT_S = 3.0
 FLAVOR_AWAY = b"flavor_unknown"
+LOCKED = b"server_locked"
 GROUP_AWAY = b"server_group_unknown"
 RECOVERING = b"zone_restored"
 ALL_HAS_COME_S = 45.0
@@ -329,12 +330,18 @@ class Users:
                     # An operator makes it anew.
                     self._stage.baton.pause(1.0)
                     continue
+                if LOCKED in told:
+                    self._stage.reach.met[LOCK_REFUSED] += 1
+                    if method == "DELETE":
+                        # An admin unlocks it.
+                        self._stage.baton.pause(1.0)
+                        continue
                 if GROUP_AWAY in told:
                     raise GroupAway(path)
                 if is_action and (answer.status_code == 409 or is_same):
                     raise Illegal(path)
                 raise Refused(f"{method} {path}: {answer.status_code} {told!r}")
-            if answer is not None and "/os-services/" in path and path.endswith("/action"):
+            if answer is not None and body is not None and "evacuate" in body:
                 answer.raw.seek(0)
                 if RECOVERING in answer.raw.read():
                     # What is to be done to a machine may keep its agent from being heard.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from tests.simulation.actions import Seen
 from tests.simulation.agent_process import AgentProcess
@@ -30,8 +29,9 @@ from tests.simulation.restores import Restores
 from tests.simulation.returns import Returns
 from tests.simulation.running import Running
 from tests.simulation.settings import Settings
-from tests.simulation.site import START_S, Site
+from tests.simulation.site import Site
 from tests.simulation.stage import Stage
+from tests.simulation.strikes import Strikes
 from tests.simulation.users import Users
 from zonesched.model.request_spec import GroupPolicy
 from zonesched.services.placing.pruning import NEXT_ROUND_S
@@ -82,6 +82,17 @@ class World:
         self.users.forgetful = self.restores.zones
         self.returns = Returns(stage, self.users, are_planned=not (plans or self.liar.name))
         self.forger = Forger(stage, self.sites)
+        self.strikes = Strikes(
+            stage,
+            self.sites,
+            outages=self.outages,
+            operators=self.operators,
+            settings=self.settings,
+            users=self.users,
+            returns=self.returns,
+            guard=self.guard,
+            are_heard=self.restores.zones,
+        )
         self._operator = Process("operator")
         self._is_set_up = False
         self._is_spoilt = False
@@ -203,82 +214,8 @@ class World:
         self._look_at_time()
         self.users.start(self.plan.boots, self.plan.migrations)
         for after_s, kind in storm.moments(self.plan.storm_s):
-            baton.at(begins_at + after_s, lambda k=kind: self._strike(k))
+            baton.at(begins_at + after_s, lambda k=kind: self.strikes.strike(k))
         baton.run(begins_at + self.plan.storm_s, lambda: self._is_broken)
-
-    def _strike(self, kind: str) -> None:
-        self.stage.storm.count(kind)
-        strike: dict[str, Callable[[Site], None]] = {
-            "partition": self._cut,
-            "process_frozen": self._freeze,
-            "clock_set": self._set_clock,
-            "key_rotated": lambda site: site.rotate_key(),
-            "secret_rotated": self._rotate_secret,
-            "agent_killed": self.outages.kill_agent,
-            "host_away": self.outages.turn_off,
-            "host_shrunk": self.outages.shrink,
-            "child_slow": self._slow_down,
-            "child_removed": self._remove_for_a_while,
-            "host_evacuated": self.operators.evacuate,
-            "host_drained": self.operators.drain_host,
-            "zone_drained": self._drain,
-            "host_disabled": self.settings.disable_host,
-            "host_forced_down": self.settings.force_host_down,
-            "ratio_lowered": self.settings.lower_ratio,
-            "flavor_removed": self.settings.remove_flavor,
-            "quota_lowered": self.settings.lower_quota,
-            "group_removed": self.settings.remove_group,
-            "user_changed": self.settings.change_user,
-            "rows_repaired": self.settings.repair,
-            "agent_lost": self.outages.lose,
-            "agent_late": self.outages.hold_up,
-            "agent_doubled": self.outages.double,
-            "state_folder_lost": self.outages.lose_state_folder,
-            "server_ended": self.outages.end_server,
-            "server_lost": self.outages.lose_server,
-        }
-        sites = list(self.sites.values())
-        fencing = [one for one in sites if one.machines and one.plan.fence_after_s < math.inf]
-        site = self.stage.storm.random.choice(fencing if fencing and kind == "agent_doubled" else sites)
-        # An agent that never comes back is never heard.
-        if (kind, site.name) not in {("agent_lost", name) for name in self.restores.zones}:
-            strike[kind](site)
-
-    def _cut(self, site: Site) -> None:
-        until = self.stage.baton.now + self.stage.storm.random.uniform(1.0, 20.0)
-        for other in (site.plan.parent, "users", *(machine.name for machine in site.machines)):
-            if other and self.stage.storm.random.random() < 0.7:
-                self.stage.network.cut(site.name, other, until)
-
-    def _freeze(self, site: Site) -> None:
-        if site.processes:
-            process = self.stage.storm.random.choice(site.processes)
-            process.frozen_until = self.stage.baton.now + self.stage.storm.random.uniform(0.5, 10.0)
-            self.stage.trouble(site.name, process.frozen_until + START_S)
-
-    def _set_clock(self, site: Site) -> None:
-        self.guard.note_time(site.name)
-        site.clock.set_forward_s += self.stage.storm.random.choice((-20.0, -5.0, 5.0, 20.0, 60.0))
-
-    def _rotate_secret(self, site: Site) -> None:
-        if site.plan.parent:
-            self.users.rotate_secret(self.sites[site.plan.parent], site)
-
-    def _remove(self, site: Site) -> None:
-        if site.plan.parent:
-            self.users.remove_child(self.sites[site.plan.parent], site)
-
-    def _remove_for_a_while(self, site: Site) -> None:
-        if site.plan.parent:
-            self.returns.remove(self.sites[site.plan.parent], site)
-
-    def _drain(self, site: Site) -> None:
-        if site.plan.parent:
-            self.operators.drain_zone(self.sites[site.plan.parent], site)
-
-    def _slow_down(self, site: Site) -> None:
-        until = self.stage.baton.now + self.stage.storm.random.uniform(2.0, 20.0)
-        self.stage.network.slow_until[site.name] = until
 
     # -- after ---------------------------------------------------------------------------------------------
 
@@ -286,6 +223,7 @@ class World:
         """All faults stop; the moment of it."""
         self.stage.storm.is_raging = False
         self.stage.network.heal()
+        self.stage.full_until.clear()
         for site in self.sites.values():
             for process in site.processes:
                 process.frozen_until = 0.0
@@ -298,7 +236,9 @@ class World:
         """The operator of a liar's parent removes it, whatever it has of theirs; the moment of it."""
         if self.liar.name:
             self.stage.baton.run(heal_at + LIES_GO_ON_S)
-            self._remove(self.sites[self.liar.name])
+            liar = self.sites[self.liar.name]
+            if liar.plan.parent:
+                self.users.remove_child(self.sites[liar.plan.parent], liar)
         self.liar.end()
         return self.stage.baton.now
 
@@ -319,7 +259,9 @@ class World:
 
     def _forget_everything(self) -> list[str]:
         """Let the time pass for which ended boots are kept; what is left of them then."""
-        is_kept = self.liar.name or self.restores.last or self.users.removed | self.returns.again
+        was_removed = self.users.removed | self.returns.again
+        # A zone keeps what its admin has deleted of its parent's: nobody says when that has read it.
+        is_kept = self.liar.name or self.restores.last or was_removed or self.operators.deleted_below
         if is_kept or any(machine.is_lost for machine in self._machines()):
             # What nobody can ask for, or may still run, stays.
             return []
@@ -364,6 +306,7 @@ class World:
             were_removed=frozenset(self.users.removed | self.returns.again),
             liar=self.liar.name,
             restored=self.restores.last,
+            deleted_below=frozenset(self.operators.deleted_below),
             lost_hosts={name: _lost_hosts(site) for name, site in self.sites.items()},
             affine=frozenset(
                 id for site in sites for id, name in site.all_groups.items() if name == "affinity"

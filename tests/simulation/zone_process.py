@@ -6,14 +6,16 @@ others go on. In a transaction nothing else happens: with one writer at a time, 
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.engine import Connection
 from sqlalchemy.exc import OperationalError
 
 from tests.simulation.baton import Process, ProcessDied
 from tests.simulation.clock import MachineClock
+from tests.simulation.databases import Database
 from tests.simulation.executor import BatonExecutor
 from tests.simulation.leases import Writer
 from tests.simulation.network import Wire
@@ -46,11 +48,18 @@ class DatabaseAway(Exception):
     """Exception of the database driver in the simulation when a commit fails, or its answer is lost."""
 
 
+class DiskFull(sqlite3.OperationalError):
+    """Exception of the database driver where a disk has no room for what a transaction writes."""
+
+    sqlite_errorcode = sqlite3.SQLITE_FULL
+
+
 class SeamStore(Store):
     """A zone's rows, as one of its processes reaches them."""
 
-    def __init__(self, engine: Engine, process: ZoneProcess) -> None:
-        super().__init__(engine)
+    def __init__(self, database: Database, process: ZoneProcess) -> None:
+        super().__init__(database.engine)
+        self._idle = database.idle
         self._process = process
 
     def read(self, fn: Callable[[Connection], T]) -> T:
@@ -65,6 +74,8 @@ class SeamStore(Store):
         process = self._process
         process.touch("write")
         process.writes()
+        if process.has_full_disk():
+            fn = _on_full_disk(fn)
         if process.strikes("commit_failed"):
             raise _away()
         try:
@@ -78,6 +89,16 @@ class SeamStore(Store):
         process.touch("written")
         process.reach.returned(writer)
         return value
+
+
+def _on_full_disk(fn: Callable[[Connection], T]) -> Callable[[Connection], T]:
+    """Let the disk be full once a transaction has done its work: what it did aside is done."""
+
+    def write(tx: Connection) -> T:
+        fn(tx)
+        raise OperationalError("INSERT", {}, DatabaseAway("the disk is full")) from DiskFull()
+
+    return write
 
 
 def _away() -> OperationalError:
@@ -108,7 +129,7 @@ class ZoneProcess(Process):
         self._on_commit = on_commit
         self._on_death = on_death
 
-    def open(self, conf: Conf, engine: Engine) -> Zone:
+    def open(self, conf: Conf, database: Database) -> Zone:
         """Open the zone, in the present task; `serve` lets it work."""
         executor = BatonExecutor(self._stage.baton, self)
         transport = HttpTransport.from_conf(
@@ -119,7 +140,7 @@ class ZoneProcess(Process):
             clock=self.clock,
             executor=executor,
             transport=transport,
-            store=SeamStore(engine, self),
+            store=SeamStore(database, self),
         )
         self.app = create_app(self.zone)
         return self.zone
@@ -183,6 +204,10 @@ class ZoneProcess(Process):
         if task.startswith(WORKERS):
             return 4.0 if self.zone is not None and self.zone.boots.unended() else 0.1
         return 0.1 if task in IDLE else 1.0
+
+    def has_full_disk(self) -> bool:
+        """Tell whether the disk of the zone's database has no room now."""
+        return self._stage.baton.now < self._stage.full_until.get(self._site, 0.0)
 
     def writes(self) -> None:
         """A transaction begins."""

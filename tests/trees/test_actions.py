@@ -469,7 +469,7 @@ def test_a_stopped_server_keeps_its_claim(tree: Tree, node: Node, agent: PlayedA
     assert [(view.resources["VCPU"].used) for view in hosts.list_hypervisors(node.zone)] == before == [2]
 
 
-@pytest.mark.each_variant
+@pytest.mark.own_statements
 @pytest.mark.parametrize(
     ("spoil", "ended"),
     [

@@ -21,6 +21,8 @@ from zonesched.services.audit import audit, audit_edges
 from zonesched.services.children import pending_calls
 from zonesched.services.owners import actions
 
+pytestmark = pytest.mark.same_statements
+
 STOP, START, PAUSE = {"os-stop": None}, {"os-start": None}, {"pause": None}
 HARD = {"reboot": {"type": "HARD"}}
 
@@ -313,6 +315,7 @@ def test_a_zone_that_passes_no_calls_on_says_so(tmp_path: Path, name: str) -> No
         assert scene.results(uuid) == [("stop", "error", "zone_routing_disabled")]
 
 
+@pytest.mark.own_statements
 def test_a_call_about_what_was_refused_meanwhile_is_a_repeat(tmp_path: Path) -> None:
     scene = a_scene(tmp_path)
     uuid = scene.in_zone("leaf-a")
@@ -331,6 +334,7 @@ def test_a_call_about_what_was_refused_meanwhile_is_a_repeat(tmp_path: Path) -> 
         assert found == ([(1, "running")] if name != "leaf-b" else [])
 
 
+@pytest.mark.own_statements
 def test_a_reason_of_an_agents_own_stays_in_its_zone(tmp_path: Path) -> None:
     scene = a_scene(tmp_path)
     uuid = scene.in_zone("leaf-a")

@@ -11,6 +11,7 @@ from tests.builders.real_agent import RealAgent, a_machine
 from tests.builders.tree import Tree
 from tests.builders.wsgi_transport import Refuse
 from zonesched.compute import fake
+from zonesched.compute.client import AgentClient
 from zonesched.compute.driver import DriverSettings
 
 
@@ -34,6 +35,20 @@ def test_a_report_that_was_refused_for_a_while_is_sent_again(tmp_path: Path, sta
     # then it arrives all the same
     shown = node.client("member").get(f"/servers/{uuid}").json["server"]
     assert (shown["status"], shown["OS-EXT-STS:task_state"]) == ("SHUTOFF", None)
+
+
+def test_an_agent_of_a_zone_that_is_older_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # given an agent with a call that its zone does not know yet
+    tree = Tree(tmp_path)
+    tree.add("zone")
+    agent = RealAgent(tree, "zone", [a_machine("h1")])
+    monkeypatch.setattr(AgentClient, "fetch", lambda client: client._call("GET", "/hosts/of-a-later-version"))
+    # when it calls
+    agent.work()
+    # then its log says what to do
+    assert "The zone is older than its agent: upgrade it first; retrying" in caplog.text
 
 
 def test_a_drivers_reason_that_is_no_code_arrives_as_a_general_one(

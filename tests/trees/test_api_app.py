@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.builders.tree import Node, Tree
+from tests.builders.wsgi_transport import answer_of, environ_of
 from zonesched.api.microversion import NEWEST, OLDEST
 from zonesched.api.urls import URLS
 from zonesched.model.caller import Role
@@ -45,6 +46,40 @@ def test_every_answer_carries_a_request_id_and_the_version(node: Node, path: str
     assert headers["x-openstack-request-id"] == headers["x-compute-request-id"]
     assert headers["OpenStack-API-Version"].startswith("compute 2.")
     assert "Server" not in headers
+
+
+HOSTS = [
+    ("zone.example", "zone.example"),
+    ("zone_a:8774", "zone_a:8774"),
+    ("Zone_A.example:80", "Zone_A.example"),
+    ("[::1]:8774", "[::1]:8774"),
+]
+
+
+@pytest.mark.parametrize(("host", "named"), HOSTS)
+def test_links_lead_to_the_host_that_was_called(node: Node, host: str, named: str) -> None:
+    reply = node.client().call("GET", "/v2.1/", headers={"Host": host})
+
+    assert reply.json["version"]["links"][0]["href"] == f"http://{named}/v2.1/"
+
+
+@pytest.mark.parametrize(
+    "host", ["", "[", "[_]", "a b", "a@b", "a/b", "a:b", "a:99999", "zone.example:0", "<b>", "\xff", "a,b"]
+)
+@pytest.mark.parametrize("path", ["/", "/flavors", "/nowhere"])
+def test_a_host_that_is_none_is_refused(node: Node, path: str, host: str) -> None:
+    reply = node.client().call("GET", path, headers={"Host": host})
+
+    fault = fault_of(reply)
+    assert (reply.status, fault["error_code"], fault["field"]) == (400, "request_malformed", "Host")
+
+
+@pytest.mark.parametrize(("protocol", "status"), [("HTTP/1.0", 200), ("HTTP/1.1", 400)])
+def test_a_host_may_be_left_out_in_http_1_0_alone(node: Node, protocol: str, status: int) -> None:
+    environ = environ_of("GET", "http://localhost/health", {}, b"") | {"SERVER_PROTOCOL": protocol}
+    del environ["HTTP_HOST"]
+
+    assert answer_of(node.app, environ)[0] == status
 
 
 def test_request_ids_differ(node: Node) -> None:

@@ -98,7 +98,7 @@ def test_a_hold_below_may_live_until_its_time_is_over(tmp_path: Path) -> None:
     assert kinds(tree) == ["child_has_unknown_instance"]
 
 
-@pytest.mark.each_variant
+@pytest.mark.own_statements
 @pytest.mark.parametrize("state", ["confirming", "cancelling", "releasing", "held"])
 def test_a_call_under_way_is_no_inconsistency(tmp_path: Path, state: str) -> None:
     tree = a_booted_tree(tmp_path)
@@ -108,7 +108,7 @@ def test_a_call_under_way_is_no_inconsistency(tmp_path: Path, state: str) -> Non
     assert kinds(tree) == []
 
 
-@pytest.mark.each_variant
+@pytest.mark.own_statements
 @pytest.mark.parametrize("state", ["intended", "held", "confirming", "cancelling", "releasing", "gone"])
 def test_the_child_need_not_know_what_is_not_confirmed(tmp_path: Path, state: str) -> None:
     tree = a_booted_tree(tmp_path)

@@ -6,13 +6,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.builders.boots import FLAVOR, boot, counts, nothing_is_wrong, the_server
 from tests.builders.one_zone import sql
 from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
 from zonesched.model.agent_instances import AgentReport, AgentState, DesiredInstance
-from zonesched.model.placement import Attempt
+from zonesched.model.placement import Attempt, InstanceStatus
 from zonesched.services.hosts import hosts
+from zonesched.services.placing import build_retry
+from zonesched.store import identity, instances
+from zonesched.store.store import Transaction
 
 DOWN_TIME_S = 60.0
 BUILD_TIMEOUT_S = 900.0
@@ -201,6 +206,27 @@ class TestThatItsAgentHasFetched:
         assert place_of(root).state == "releasing"
         assert in_use(root) == taken > 0
         nothing_is_wrong(tree)
+
+    def test_one_that_is_reported_while_its_end_waits_for_the_locks_runs_on(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # Given: one overdue build that its agent reports in another process of the zone, which has the locks
+        tree = a_zone_with_agents(tmp_path, "h1", "h2")
+        reservation_id, first = a_build(tree)
+        fetch(tree.nodes["root"], first.host)
+        lock, built = build_retry.lock_with_alternates, InstanceStatus.ACTIVE
+
+        def locked_after_the_report(tx: Transaction, uuids: Sequence[str], failed: Sequence[str]) -> None:
+            lock(tx, uuids, failed)
+            instances.set_status(tx, identity.next_change(tx), uuids, built, tree.clock.now())
+
+        monkeypatch.setattr(build_retry, "lock_with_alternates", locked_after_the_report)
+        # When
+        tree.clock.advance(BUILD_TIMEOUT_S + 1)
+        tree.settle()
+        # Then
+        assert counts(tree, reservation_id) == {"ACTIVE": 1}
+        assert place_of(tree.nodes["root"]).state == "confirmed"
 
     def test_a_zone_that_was_away_for_longer_takes_the_report_of_what_was_built_meanwhile(
         self, tmp_path: Path

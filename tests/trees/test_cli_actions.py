@@ -12,6 +12,7 @@ from tests.builders.command import TreeCommand
 from tests.builders.inline_executor import InlineExecutor
 from tests.builders.played_agent import PlayedAgent
 from tests.builders.tree import Tree, a_host
+from tests.builders.wsgi_transport import Dead
 from zonesched.model.console import CONSOLE_TRAIT
 
 pytestmark = pytest.mark.once
@@ -206,6 +207,35 @@ def test_servers_move_to_a_named_host_and_one_that_cannot_is_an_error(
     assert json.loads(command.out[command.out.index("[") :])[0]["error_code"] == "move_no_valid_host"
     assert command("server", "migrate", "web-2", "--host", "h9") == 1
     assert "host_not_found" in command.err
+
+
+def test_a_zone_that_is_away_for_a_while_ends_no_wait(
+    scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, url = TreeCommand(capsys, scene.tree, "root", "admin"), scene.tree.nodes["root"].url
+    connect, pauses = command.session, list[float]()
+
+    def session() -> object:
+        made = connect()
+
+        def pause(pause_s: float) -> None:
+            pauses.append(pause_s)
+            if len(pauses) == 1:
+                scene.tree.network.fault(url, Dead())
+            elif len(pauses) == 4:
+                scene.tree.network.heal(url)
+                scene.tree.settle(1)
+                scene.agent.converge()
+
+        made.pause = pause
+        return made
+
+    command.session = session  # type: ignore[method-assign, assignment]
+
+    assert command("server", "stop", "web-1", "--wait") == 0
+
+    assert pauses == [0.5, 0.5, 1.0, 2.0]
+    assert command.err.splitlines()[-1] == "zonesched: the zone is back"
 
 
 def test_a_console_is_printed_without_what_would_drive_the_terminal(scene: Scene) -> None:

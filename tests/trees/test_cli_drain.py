@@ -192,6 +192,23 @@ def test_a_zone_that_goes_away_meanwhile_leaves_the_word_how_to_go_on(scene: Sce
     assert scene.by_host() == {"h2": 3}
 
 
+def test_a_zone_that_is_away_for_a_while_ends_no_drain(scene: Scene) -> None:
+    scene.with_servers(3)
+    away = [True, True, False, True, False]
+
+    def now_and_then() -> None:
+        scene.tree.network.heal(scene.node.url)
+        scene.work()
+        if away and away.pop():
+            scene.tree.network.fault(scene.node.url, Dead())
+
+    scene.at_pause = now_and_then
+
+    assert scene.command("host", "drain", "h1", "--parallel", "1") == 0
+    assert scene.command.err.count("zonesched: the zone is back") == 2
+    assert scene.by_host() == {"h2": 3}
+
+
 def test_a_move_that_others_asked_for_is_waited_for_and_counts(scene: Scene) -> None:
     ids = scene.with_servers(3)
     last = sorted(ids)[-1]
@@ -290,6 +307,37 @@ def test_a_server_whose_resize_waits_for_its_owner_is_listed(scene: Scene, room:
     # and the next one ends with the host empty, once its owner has confirmed
     assert client.post(f"/servers/{uuid}/action", {"confirmResize": None}).status == 202
     assert scene.command("host", "drain", "h1", "--json") == int(room == 4)
+
+
+def test_a_server_whose_resize_waits_is_read_once_however_long_the_drain_takes(scene: Scene) -> None:
+    # given three servers, one of which was resized away
+    uuids = scene.with_servers(3)
+    client = scene.node.client()
+    client.post("/flavors", {"flavor": {**FLAVOR["flavor"], "id": "large", "name": "large", "vcpus": 5}})
+    assert client.post(f"/servers/{uuids[0]}/action", {"resize": {"flavorRef": "large"}}).status == 202
+    for _ in range(3):
+        scene.work()
+    reads: list[str] = []
+    connect = scene.command.session
+
+    def session() -> Session:
+        made = connect()
+        call = made.call
+
+        def counted(method: str, path: str, *rest: Any, **more: Any) -> Any:
+            reads.append(f"{method} {path}")
+            return call(method, path, *rest, **more)
+
+        made.call = counted  # type: ignore[method-assign]
+        return made
+
+    scene.command.session = session  # type: ignore[method-assign]
+    # when
+    assert scene.command("host", "drain", "h1", "--parallel", "1", "--json") == 1
+    # then
+    assert scene.left() == [(uuids[0], "resize_not_confirmed")]
+    assert sum("/os-migrations" in read for read in reads) > 3
+    assert reads.count(f"GET /servers/{uuids[0]}") == 1
 
 
 class Bounded:

@@ -247,7 +247,7 @@ def test_credentials_that_are_no_admins_are_named(site: Site) -> None:
         (TREE.replace('role = "compute"', 'role = "parent"'), "role must be one of"),
         (TREE.replace('project = "p1"\n', ""), "needs a project"),
         (TREE.replace('save = "agent.credentials"', ""), "password_file"),
-        ("x = " + "[" * 5000, "a value is nested too deeply"),
+        ("x = " + "[" * 5000, "brackets nest deeper than 32 levels"),
         ("x = " + "1" * 5000, "Exceeds the limit (4300 digits)"),
         (TREE + "#" * MAX_BYTES, f"the file has more than {MAX_BYTES} bytes"),
         ("\n" + ".".join("a" * 30_000) + " = 1", "line 2: a key has more than 16 dots"),

@@ -85,3 +85,51 @@ def test_options_without_the_question_is_a_method_that_no_call_has(tmp_path: Pat
     reply = a_zone(tmp_path, PANEL).client().call("OPTIONS", "/flavors", headers={"Origin": PANEL})
 
     assert reply.status == 405
+
+
+class TestPagesOfOtherOrigins:
+    """A browser adds the password that its user once typed, and asks nobody before a POST without a body."""
+
+    @pytest.mark.parametrize(
+        "headers",
+        [
+            {"Origin": PANEL, "Sec-Fetch-Site": "cross-site"},
+            {"Origin": PANEL, "Sec-Fetch-Site": "same-site"},
+            # Over plain HTTP browsers say no more than this.
+            {"Origin": PANEL},
+            {"Origin": "http://localhost:7002"},
+            {"Origin": "null"},
+            {"Origin": "http://["},
+        ],
+    )
+    def test_they_change_nothing(self, tmp_path: Path, headers: Mapping[str, str]) -> None:
+        node = a_zone(tmp_path)
+
+        reply = node.client().call("POST", "/sign-in-links", headers=headers)
+
+        assert (reply.status, reply.json["forbidden"]["error_code"]) == (403, "origin_not_allowed")
+
+    def test_nor_do_those_without_a_password_at_a_zone_that_asks_for_none(self, tmp_path: Path) -> None:
+        node = Tree(tmp_path).add("zone", hosts_=[a_host("h1")], auth_strategy="noauth", noauth_force=True)
+
+        reply = node.client("").call("DELETE", "/servers/x", headers={"Sec-Fetch-Site": "cross-site"})
+
+        assert (reply.status, reply.json["forbidden"]["error_code"]) == (403, "origin_not_allowed")
+
+    @pytest.mark.parametrize(
+        "headers",
+        [
+            {"Origin": PANEL, "Sec-Fetch-Site": "cross-site"},
+            {"Sec-Fetch-Site": "same-origin"},
+            {"Sec-Fetch-Site": "none"},
+            {"Origin": PANEL},
+            {"Origin": "http://localhost"},
+            {},
+        ],
+    )
+    def test_a_listed_origin_the_own_one_and_programs_may(
+        self, tmp_path: Path, headers: Mapping[str, str]
+    ) -> None:
+        reply = a_zone(tmp_path, PANEL).client().call("POST", "/sign-in-links", headers=headers)
+
+        assert reply.status == 201

@@ -29,7 +29,7 @@ with warnings.catch_warnings():
 
 pytestmark = [pytest.mark.once, pytest.mark.slow]
 
-CALLS_EACH = 4
+CALLS_EACH = 3
 SCENARIOS = 25
 CALLS_IN_A_ROW = 6
 LEFT_OUT = (

@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 import sqlalchemy as sa
 from hypothesis import given
@@ -305,10 +306,10 @@ def test_a_file_that_is_no_record_is_refused_with_what_is_wrong(
     assert says in err
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "5", "null"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "5", "null", "[" * 5000])
 def test_a_file_that_is_no_json_object_is_refused(text: str) -> None:
     with pytest.raises(BadRequest) as caught:
-        record_from_text(text)
+        record_from_text(text.encode())
     assert caught.value.code == "record_invalid"
 
 
@@ -362,7 +363,7 @@ def test_a_record_goes_through_a_file_whole_and_any_hosts_are_chosen_again(
         chosen=chosen(table, {}, request.spec, own, merged),
     )
 
-    read = record_from_text(json.dumps(record_to_wire(record)))
+    read = record_from_text(orjson.dumps(record_to_wire(record)))
 
     assert read == record
     assert replay(read, conf.load([], read.options)) == record.chosen

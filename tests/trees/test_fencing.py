@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import math
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.builders.boots import FLAVOR
-from tests.builders.migrated import url_of
+from tests.builders.migrated import copy_database, replace_database, url_of
 from tests.builders.restored import INCARNATION
 from tests.builders.tree import Answer, Node, Tree
 from tests.builders.wsgi_transport import Dead, Fault, LostReply, WsgiAdapter
@@ -24,11 +25,12 @@ from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.lease import Lease
 from zonesched.model.fencing import fenced_after_s
 from zonesched.services.audit import audit
-from zonesched.services.hosts import automatic_evacuation
+from zonesched.services.hosts import automatic_evacuation, hosts
 from zonesched.services.state import fences
 from zonesched.store import copies, fencing_promises
+from zonesched.store.store import Transaction
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.same_statements]
 
 FENCE_S = 60.0
 KEPT_S = fenced_after_s(FENCE_S)
@@ -191,6 +193,7 @@ def test_a_server_that_is_being_shelved_there_is_offloaded(
     assert scene.where() == []
 
 
+@pytest.mark.own_statements
 def test_a_zone_that_evacuates_before_the_fence_time_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,6 +221,39 @@ def test_an_agent_that_comes_back_ends_what_is_no_longer_its_own(
     assert (scene.where(), scene.status()) == (["h2"], ("ACTIVE", "h2"))
     assert h1.agent.state.instances == {}
     assert audit.run(scene.node.zone) == []
+
+
+@pytest.mark.own_statements
+def test_an_agent_that_comes_back_during_the_evacuation_gets_nothing_that_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given a host whose agent has been away for as long as it promised to end its server
+    scene = Scene(tmp_path, evacuate_automatically=False)
+    zone, compute = scene.node.zone, scene.node.compute
+    assert compute is not None
+    pause(scene.machines[0])
+    scene.go_on(2 * KEPT_S)
+    left_s = zone.fences.left_s
+    listed: list[str] = []
+
+    def come_back() -> None:
+        hosts.beat(zone, compute, "agent-h1", FENCE_S)
+        listed.extend(one.uuid for one in hosts.desired(zone.store, zone.heartbeats, compute, "agent-h1"))
+
+    back = threading.Thread(target=come_back)
+
+    def meanwhile(tx: Transaction, service_id: str) -> float | None:
+        seconds = left_s(tx, service_id)
+        back.start()
+        back.join(0.5)
+        return seconds
+
+    # when it is back while the evacuation has found the host fenced, and has not ended
+    monkeypatch.setattr(zone.fences, "left_s", meanwhile)
+    evacuated = scene.evacuate()
+    back.join()
+    # then its list is from after the evacuation
+    assert (evacuated.status, evacuated.json["evacuated"], listed) == (202, 1, [])
 
 
 def test_an_agent_that_hears_no_answer_ends_its_server_and_the_zone_that_hears_it_places_nothing(
@@ -317,6 +353,24 @@ def test_an_agent_that_starts_without_fencing_withdraws_its_promise(tmp_path: Pa
     assert (scene.where(), scene.evacuate().status) == (["h1"], 409)
 
 
+def test_an_agent_that_starts_without_fencing_withdraws_its_promise_before_it_runs_anything(
+    tmp_path: Path,
+) -> None:
+    # given an agent that is started without fencing, and cut off once it has its list
+    scene = Scene(tmp_path)
+    h1, _ = scene.machines
+    h1.cut(Dead(path="/hosts/beat"))
+    h1.start(scene.node, math.inf)
+    scene.go_on(1)
+    assert scene.where() == ["h1"]
+    # when no heartbeat of it comes for longer than it had promised before
+    h1.network.heal(h1.url)
+    cut_off(h1)
+    scene.go_on(5 * KEPT_S)
+    # then nobody takes its host for fenced
+    assert (scene.where(), scene.evacuate().status) == (["h1"], 409)
+
+
 def test_an_agent_that_polls_seldom_keeps_its_promise_with_every_heartbeat(tmp_path: Path) -> None:
     # given an agent that hears of news by wake-ups, and sends heartbeats between its polls
     scene = Scene(tmp_path)
@@ -348,6 +402,27 @@ def test_an_agent_of_a_restored_zone_keeps_its_promise_from_its_start_on(
     # then the zone knows the promise
     assert scene.is_promised()
     scene.seconds_until(lambda: scene.where() == ["h2"])
+
+
+def test_a_promise_that_a_copy_has_counts_no_more_once_that_is_restored(tmp_path: Path) -> None:
+    # given an agent that was started without fencing since the copy, and is cut off
+    scene = Scene(tmp_path, evacuate_automatically=False)
+    h1, _ = scene.machines
+    copy = tmp_path / "copy.sqlite"
+    copy_database(tmp_path / "leaf.sqlite", copy)
+    h1.start(scene.node, math.inf)
+    scene.go_on(20)
+    cut_off(h1)
+    # when its zone is restored, and an operator evacuates the host because the recovery waits for the agent
+    scene.node.zone.store.close()
+    replace_database(tmp_path / "leaf.sqlite", copy)
+    copies.mark_restored(url_of(tmp_path / "leaf.sqlite"), INCARNATION)
+    scene.restart()
+    scene.go_on(5 * KEPT_S)
+    refused = scene.evacuate()
+    # then the zone asks whether it is fenced
+    assert (refused.status, refused.json["conflictingRequest"]["error_code"]) == (409, "host_not_fenced")
+    assert scene.where() == ["h1"]
 
 
 def test_an_agent_that_cannot_write_its_lease_hears_a_delete_that_makes_room(tmp_path: Path) -> None:

@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from tests.builders.boots import a_small_tree, all_active, boot
 from tests.builders.inline_executor import InlineExecutor
 from tests.builders.one_zone import sql
 from tests.builders.tree import Node, Tree, a_host
 from zonesched.errors import DatabaseFull
 from zonesched.services import background
 from zonesched.services.audit import audit
+from zonesched.services.children.pending_calls import PendingCalls
+from zonesched.services.children.sync import Sync
 
 pytestmark = pytest.mark.sqlite
 
@@ -143,3 +146,37 @@ def test_a_process_that_stops_while_nothing_can_be_written_closes_all(
     # Then
     assert "unfinished boots go on in other processes once their leases end" in caplog.text
     assert {record.exc_info for record in caplog.records} == {None}
+
+
+def test_a_parent_that_cannot_write_says_so_in_one_line_each_time_it_has_heard_of_its_children(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # given a parent with changes to read from one child, and a server to delete in the other
+    tree = a_small_tree(tmp_path)
+    root, leaf = tree.nodes["root"], tree.nodes["leaf-b"]
+    boot(tree)
+    all_active(tree)
+    tree.settle()
+    changed, *_ = leaf.client().get("/servers?all_tenants=1").json["servers"]
+    leaf.client().delete(f"/servers/{changed['id']}")
+    deleted = next(one for one in root.client().get("/servers").json["servers"] if one["id"] != changed["id"])
+    root.client().delete(f"/servers/{deleted['id']}")
+
+    def full(_fn: object) -> None:
+        raise DatabaseFull("This zone's database is full.", 30)
+
+    # when its database takes nothing
+    monkeypatch.setattr(root.zone.store, "write", full)
+    caplog.clear()
+    with caplog.at_level(logging.ERROR, "zonesched"):
+        Sync(root.zone).step()
+        PendingCalls(root.zone).step()
+    # then
+    told = [(record.getMessage(), record.exc_info) for record in caplog.records]
+    assert told == [
+        (f"{what}: the database cannot be used: This zone's database is full.", None)
+        for what in (
+            "a child's changes could not be taken and are asked for again",
+            "telling a child zone failed and will be repeated",
+        )
+    ]

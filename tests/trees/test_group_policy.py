@@ -25,6 +25,8 @@ from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead, Duplicate, LostReply
 from zonesched.services import background
 
+pytestmark = pytest.mark.same_statements
+
 # -- affinity: one place -----------------------------------------------------------------------------------
 
 
@@ -155,6 +157,7 @@ def test_the_place_stays_while_one_instance_is_there(tmp_path: Path) -> None:
     assert list(hosts_of(tree, second).values()) == [1]
 
 
+@pytest.mark.own_statements
 def test_a_group_is_not_its_childrens(tmp_path: Path) -> None:
     """Two parents that name the same group do not meet in it."""
     tree = Tree(tmp_path)

@@ -84,7 +84,7 @@ def migrations(node: Node, query: str) -> list[str]:
     return [one["migration_type"] for one in ask(node, f"/os-migrations?{query}")["migrations"]]
 
 
-@pytest.mark.each_variant
+@pytest.mark.own_statements
 @pytest.mark.parametrize(
     ("query", "kinds"),
     [
@@ -269,7 +269,7 @@ def test_a_page_of_no_items_has_no_next_one(node: Node, path: str) -> None:
     assert "next" not in empty
 
 
-@pytest.mark.each_variant
+@pytest.mark.own_statements
 @pytest.mark.parametrize(("path", "noun"), [("/os-aggregates", "aggregates"), ("/os-services", "services")])
 def test_openstacksdk_reads_lists_that_nova_does_not_page(node: Node, path: str, noun: str) -> None:
     for number in range(3):

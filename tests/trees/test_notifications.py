@@ -276,6 +276,17 @@ class TestListening:
         assert wakes_of_boots(zone) == [count + 1 for count in woken]
 
 
+def test_what_a_process_that_stops_leaves_undone_is_told_to_the_others(
+    zone: Zone, exchange: Exchange
+) -> None:
+    a_boot(zone)
+    told(zone, exchange)
+
+    zone.stop()
+
+    assert exchange.sent[-1] == BOOTS
+
+
 def test_a_process_that_stops_while_the_database_is_away_closes_all_and_says_in_a_line_what_becomes_of_boots(
     zone: Zone, tmp_path: Path, exchange: Exchange, caplog: pytest.LogCaptureFixture
 ) -> None:

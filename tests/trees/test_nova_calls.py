@@ -11,10 +11,11 @@ from tests.builders.boots import FLAVOR
 from tests.builders.played_agent import PlayedAgent
 from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
-from zonesched.api import server_usage
+from zonesched.api import hypervisors, server_usage
 from zonesched.api.schemas.fields import LONGEST_PAGE
 from zonesched.model.caller import Role
 from zonesched.model.openstack_time import iso_time, zoneless_time
+from zonesched.model.page_link import next_marker
 from zonesched.services.catalog import users
 
 HOUR_S = 3600.0
@@ -375,6 +376,30 @@ class TestHosts:
         assert [len(first["hypervisors"]), len(rest["hypervisors"])] == [1, 1]
         assert first["hypervisors"] != rest["hypervisors"]
         assert "hypervisors_links" not in rest
+
+    def test_they_are_paged_without_a_limit_for_clients_that_know_pages(
+        self, node: Node, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(hypervisors, "PAGE", 1)
+        for path in ("/os-hypervisors", "/os-hypervisors/detail"):
+            whole, page = (at(node, minor, path) for minor in (32, 33))
+
+            assert [len(found["hypervisors"]) for found in (whole, page)] == [2, 1], path
+            assert "hypervisors_links" not in whole
+            assert next_marker(page, "hypervisors") == whole["hypervisors"][0]["id"]
+            of_name = at(node, 33, f"{path}?hypervisor_hostname_pattern=h")
+            assert of_name == whole
+
+    def test_those_of_a_name_are_paged(self, tree: Tree, node: Node) -> None:
+        tree.register("leaf", [a_host("rack-1"), a_host("RACK-1"), a_host("rack-2")])
+        asked = "/os-hypervisors?hypervisor_hostname_pattern=rack&limit=1"
+
+        first = node.client().get(asked).json
+        second = node.client().get(f"{asked}&marker={next_marker(first, 'hypervisors')}").json
+
+        names = [page["hypervisors"][0]["hypervisor_hostname"] for page in (first, second)]
+        assert sorted(names) == ["rack-1", "rack-2"]
+        assert "hypervisors_links" not in second
 
     def test_their_shape_changes_with_2_88(self, node: Node) -> None:
         shapes = {m: at(node, m, "/os-hypervisors/detail")["hypervisors"][0] for m in (87, 88)}

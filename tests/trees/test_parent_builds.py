@@ -12,6 +12,7 @@ from tests.builders.parent_calls import (
     a_parent,
     a_spec,
     confirm,
+    hold,
     of_builds,
     offered,
     send,
@@ -256,3 +257,29 @@ def test_the_order_of_the_feed_does_not_group_instances_by_zone(tmp_path: Path) 
     assert [line["uuid"] for line in feed["instances"]] == [uuid(number) for number in range(6)]
     later = middle.client(parent).get(f"/reservations?cursor={feed['cursor']}").json
     assert later["instances"] == []
+
+
+@pytest.mark.parametrize("is_away", [False, True], ids=["answered", "child away"])
+def test_a_confirm_of_an_expired_hold_does_not_tell_whether_a_child_had_it(
+    tmp_path: Path, is_away: bool
+) -> None:
+    # given a hold on a host of a zone, and one in its child
+    tree = Tree(tmp_path)
+    region = tree.add("region", hosts_=[a_host("r1", vcpus=2)])
+    leaf = tree.add("leaf", parent="region", hosts_=[a_host("l1", vcpus=2)])
+    tree.poll()
+    parent = a_parent(region, "parent-a")
+    assert of_builds(hold(region, parent, [1, 2]), "state") == ["held", "held"]
+    if is_away:
+        tree.network.fault(leaf.url, Dead(path="/cancel", times=1))
+
+    # when they have expired
+    tree.clock.advance(31)
+    first = confirm(region, parent, [1, 2])
+    tree.clock.advance(60)
+    tree.settle()
+    again = confirm(region, parent, [1, 2])
+
+    # then both have one reason, also of a repeat
+    assert of_builds(first, "reason") == of_builds(again, "reason") == ["hold_expired", "hold_expired"]
+    assert of_builds(again, "state") == ["gone", "gone"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -268,6 +269,28 @@ def test_a_parent_holds_as_many_instances_as_it_may(tmp_path: Path, zones: Any) 
     assert limits(node, parent)["parent_holds_used"] == 10
 
 
+def test_calls_at_the_same_time_hold_no_more_than_the_parent_may(tmp_path: Path) -> None:
+    # Given: entries for eight calls of four instances
+    _, leaf, parent = a_leaf(tmp_path, parent_holds=8)
+    specs = [a_spec(4, f"22222222-2222-4222-8222-{n:012d}") for n in range(8)]
+    entries = [offered(leaf, parent, spec) for spec in specs]
+    start = threading.Barrier(8)
+
+    # When
+    def call(n: int) -> int:
+        start.wait()
+        return send(
+            leaf, parent, specs[n], dict(zip(range(4 * n, 4 * n + 4), entries[n], strict=True))
+        ).status
+
+    with ThreadPoolExecutor(8) as pool:
+        statuses = list(pool.map(call, range(8)))
+
+    # Then
+    assert sorted(statuses) == [202] * 2 + [429] * 6
+    assert limits(leaf, parent)["parent_holds_used"] == 8
+
+
 def test_confirmed_holds_do_not_use_up_the_rate(tmp_path: Path) -> None:
     # Given
     tree, leaf, parent = a_leaf(tmp_path, parent_holds_per_minute=6)
@@ -357,6 +380,27 @@ def test_builds_that_share_one_entry_leave_no_more_tombstones_than_cancels_do(tm
 
     assert refusal(refused) == (429, "parent_tombstones")
     assert (tombstones(leaf), living(leaf)) == (0, 0)
+
+
+def test_calls_at_the_same_time_leave_no_more_tombstones_than_the_parent_may(tmp_path: Path) -> None:
+    # given eight calls of five builds each, which share one entry: four of them come too late
+    _, leaf, parent = a_leaf(tmp_path, parent_tombstones=8)
+    # Counted once, the holds of calls at the same time do not wait for each other.
+    hold(leaf, parent, [99])
+    specs = [a_spec(1, f"22222222-2222-4222-8222-{n:012d}") for n in range(8)]
+    blobs = [offered(leaf, parent, spec)[0] for spec in specs]
+    start = threading.Barrier(8)
+
+    def call(n: int) -> int:
+        start.wait()
+        return send(leaf, parent, specs[n], dict.fromkeys(range(5 * n, 5 * n + 5), blobs[n])).status
+
+    # when
+    with ThreadPoolExecutor(8) as pool:
+        statuses = list(pool.map(call, range(8)))
+    # then
+    assert sorted(statuses) == [202] * 2 + [429] * 6
+    assert tombstones(leaf) == 8
 
 
 def test_a_build_whose_entry_another_one_has_used_is_forgotten_in_the_end(tmp_path: Path) -> None:

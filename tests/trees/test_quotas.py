@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from tests.builders.clock import FakeClock
 from tests.builders.one_zone import sql
 from tests.builders.rerun import meeting_another_transaction
 from tests.builders.scenes import built_once
+from tests.builders.stores import statements_read_by
 from tests.builders.tree import Answer, Node, Tree, a_host
 from tests.builders.wsgi_transport import Replace
 from zonesched.errors import OverLimit
@@ -19,7 +22,7 @@ from zonesched.model.caller import Role
 from zonesched.model.openstack_time import iso_time
 from zonesched.services import background
 from zonesched.services.catalog import users
-from zonesched.services.state.rate_limits import COUNT_S, CachedCounts, RateLimiter
+from zonesched.services.state.rate_limits import COUNT_S, AddLock, CachedCounts, RateLimiter
 from zonesched.store import usage
 
 FLAVOR = {"flavor": {"name": "small", "vcpus": 1, "ram": 64, "disk": 1}}
@@ -187,6 +190,60 @@ def test_a_project_has_as_many_instances_as_it_may(tmp_path: Path) -> None:
     assert sql(node.zone, "select count(*) from instances") == [(3,)]
 
 
+@pytest.mark.postgresql
+def test_boots_at_the_same_time_take_no_more_than_a_project_may_have(tmp_path: Path) -> None:
+    node = a_node(tmp_path, project_instances=7)
+    start = threading.Barrier(16)
+
+    def boot_two(_: int) -> int:
+        start.wait()
+        return boot(node, 2).status
+
+    for _ in range(3):
+        with ThreadPoolExecutor(16) as threads:
+            found = sorted(threads.map(boot_two, range(16)))
+        assert found == [202] * 3 + [429] * 13
+        assert sql(node.zone, "select count(*) from instances where status <> 'DELETED'") == [(6,)]
+        sql(node.zone, "update instances set status = 'DELETED'")
+
+
+@pytest.mark.postgresql
+@pytest.mark.parametrize(("option", "refusal"), [("project_open_boots", 429), ("max_open_boots", 503)])
+def test_no_more_boots_of_the_same_moment_are_under_way_than_may_be(
+    tmp_path: Path, option: str, refusal: int
+) -> None:
+    node = a_node(tmp_path, **{option: 7})
+    start = threading.Barrier(16)
+
+    def boot_one(_: int) -> int:
+        start.wait()
+        return boot(node).status
+
+    for _ in range(3):
+        with ThreadPoolExecutor(16) as threads:
+            found = sorted(threads.map(boot_one, range(16)))
+        assert found == [202] * 7 + [refusal] * 9
+        assert sql(node.zone, "select count(*) from reservations where state = 'open'") == [(7,)]
+        sql(node.zone, "update reservations set state = 'done'")
+
+
+def test_a_count_has_what_waits_for_its_lock() -> None:
+    numbers, written, counted = CachedCounts(FakeClock()), [1], []
+
+    def let_another_count_first() -> None:
+        lock = AddLock(add=lambda: None, count=lambda: None)
+        counted.append(numbers.add("a", 3, 4, lambda: written[0], lock))
+        written[0] += 3
+
+    admitted = [
+        numbers.add("a", 1, 4, lambda: 0),
+        numbers.add("a", 3, 4, lambda: written[0], AddLock(let_another_count_first, lambda: None)),
+        numbers.add("a", 1, 5, lambda: written[0], AddLock(lambda: None, lambda: None)),
+    ]
+
+    assert (admitted, counted) == ([True, True, True], [False])
+
+
 def test_what_is_deleted_makes_room(tmp_path: Path) -> None:
     node = a_node(tmp_path, project_instances=1)
     boot(node)
@@ -285,6 +342,17 @@ def test_a_project_sees_its_limits(tmp_path: Path) -> None:
         "project_boots_per_minute": [A_MINUTE],
         "project_dry_runs_per_minute": [{**A_MINUTE, "value": 600, "remaining": 600}],
     }
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("path", ["/limits", "/os-quota-sets/project-1/detail"])
+def test_a_projects_servers_are_counted_once_for_its_limits_and_its_use(tmp_path: Path, path: str) -> None:
+    node = a_node(tmp_path)
+    boot(node, 2)
+
+    statements = statements_read_by(node.zone.store, lambda: node.client("member").get(path))
+
+    assert sum("FROM instances" in statement for statement in statements) == 1
 
 
 def test_a_project_makes_so_many_dry_runs_in_a_minute_and_its_children_hear_of_no_more(

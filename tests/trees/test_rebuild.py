@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from tests.builders.boots import FLAVOR, boot
 from tests.builders.played_agent import PlayedAgent, agents_of
@@ -17,7 +18,10 @@ from zonesched.services.audit import audit, audit_edges
 from zonesched.services.catalog import users
 from zonesched.services.hosts import hosts
 from zonesched.services.state import stored_secrets
-from zonesched.store import instance_states, instances
+from zonesched.store import children, instance_states, instances
+from zonesched.store import tables as t
+
+pytestmark = pytest.mark.same_statements
 
 OLD, NEW, ARM, TRAIT, LARGE = "old", "new", "arm", "trait", "large"
 STOP = {"os-stop": None}
@@ -341,6 +345,7 @@ def one_zone(folder: Path) -> tuple[Tree, Node, PlayedAgent]:
     return tree, tree.nodes["zone"], PlayedAgent(tree.nodes["zone"])
 
 
+@pytest.mark.own_statements
 def test_all_servers_of_a_boot_are_rebuilt(tmp_path: Path) -> None:
     tree, node, agent = one_zone(tmp_path)
     body = {"server": {"name": "vm", "flavorRef": "small", "imageRef": OLD, "num_instances": 5}}
@@ -372,3 +377,18 @@ def test_hosts_count_the_images_that_their_servers_have(tmp_path: Path) -> None:
 
     with node.zone.hosts.current() as table:
         assert list(table.images.keys()) == ['{"hw_architecture":"x86_64"}']
+
+
+def test_an_image_named_before_such_names_were_refused_is_taken_down_the_tree_and_back(scene: Scene) -> None:
+    name = "\u202adisk\u009b"
+    root = scene.root.zone
+    renamed = sa.update(t.images).where(t.images.c.name == NEW).values(name=name)
+    root.store.write(lambda tx: tx.execute(renamed))
+    (child,) = root.store.read(children.read_all)
+
+    assert scene.act(rebuild(f"id-{NEW}")).status == 202
+    scene.go_on()
+    given_back = root.child_client(child.id).request_of(scene.uuid, 5.0)
+
+    assert (scene.ended(), scene.shown()) == (("rebuild", "done", ""), ("ACTIVE", None, name))
+    assert given_back is not None and getattr(given_back.settled.image, "name", None) == name

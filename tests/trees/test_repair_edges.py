@@ -85,7 +85,7 @@ def test_an_instance_whose_place_is_missing_here_is_taken_back(tmp_path: Path) -
     assert status_at(tree, "root", uuid) is status_at(tree, "leaf", uuid) is Status.ACTIVE
 
 
-@pytest.mark.each_variant
+@pytest.mark.own_statements
 @pytest.mark.parametrize("status", ["DELETED", "ERROR"])
 def test_what_its_owner_deleted_or_a_boot_gave_up_is_deleted_there(tmp_path: Path, status: str) -> None:
     tree, uuid = one_below(tmp_path)
@@ -97,7 +97,7 @@ def test_what_its_owner_deleted_or_a_boot_gave_up_is_deleted_there(tmp_path: Pat
     assert status_at(tree, "leaf", uuid) is Status.DELETED
 
 
-@pytest.mark.each_variant
+@pytest.mark.own_statements
 @pytest.mark.parametrize("below", ["ERROR", "OFFLOADED"])
 def test_what_is_left_there_of_one_that_ended_on_both_sides_is_deleted(tmp_path: Path, below: str) -> None:
     tree, uuid = one_below(tmp_path)
@@ -153,7 +153,7 @@ def test_what_nobody_here_knows_runs_on_and_is_left(tmp_path: Path) -> None:
     assert status_at(tree, "leaf", uuid) is Status.ACTIVE
 
 
-@pytest.mark.each_variant
+@pytest.mark.own_statements
 @pytest.mark.parametrize(("here", "below"), [("BUILD", "ACTIVE"), ("ERROR", "ACTIVE"), ("ACTIVE", "ERROR")])
 def test_the_childs_status_counts(tmp_path: Path, here: str, below: str) -> None:
     tree, uuid = one_below(tmp_path)

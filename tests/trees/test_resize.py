@@ -17,6 +17,8 @@ from tests.builders.wsgi_transport import Dead
 from zonesched.services.audit import audit, repair
 from zonesched.services.owners import resize_confirms
 
+pytestmark = pytest.mark.same_statements
+
 LARGE = {"flavor": {**FLAVOR["flavor"], "id": "large", "name": "large", "vcpus": 3}}
 WIDE = {"flavor": {**FLAVOR["flavor"], "id": "wide", "name": "wide", "ram": 4096}}
 HUGE = {"flavor": {**FLAVOR["flavor"], "id": "huge", "name": "huge", "vcpus": 99}}
@@ -654,6 +656,28 @@ def test_a_resize_whose_move_is_lost_is_found_and_ends_where_the_server_is(
         agent.converge()
     assert old.running | new.running == {(uuid, place)}
     assert act(node, uuid, {"os-stop": None}, user="member").status == 202
+    nothing_is_wrong(tree)
+
+
+def test_a_resize_whose_move_is_lost_ends_after_one_that_was_reverted(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
+) -> None:
+    uuid = on_h1(tree, old)
+    resized(tree, node, uuid, old, new)
+    assert act(node, uuid, REVERT, user="member").status == 202
+    for agent in (new, old, new, old):
+        tree.settle()
+        agent.converge()
+    assert flavor_of(node, uuid) == "small"
+    resized(tree, node, uuid, old, new)
+
+    sql(node.zone, "DELETE FROM moves")
+    repair.run(node.zone)
+
+    assert (shown(node, uuid)[0], flavor_of(node, uuid)) == ("ACTIVE", "large")
+    assert last(node, uuid) == ("resize", "done", "")
+    for agent in (old, new):
+        agent.converge()
     nothing_is_wrong(tree)
 
 

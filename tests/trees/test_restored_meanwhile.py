@@ -10,8 +10,9 @@ import pytest
 from sqlalchemy import event
 
 from tests.builders.boots import nothing_is_wrong
+from tests.builders.one_zone import sql
 from tests.builders.real_agent import RealAgent, a_machine
-from tests.builders.restored import Scene, a_scene
+from tests.builders.restored import Before, Scene, a_scene, a_tree
 from tests.builders.wsgi_transport import Dead
 from zonesched.errors import ChildUnreachable
 from zonesched.services.audit import audit
@@ -156,6 +157,63 @@ def test_hosts_that_are_gone_for_good_are_evacuated_and_removed_so_that_the_reco
     assert "recovery_open" in {line["kind"] for line in recovered}
     # Its parent places it anew, and finds no other host.
     assert scene.servers() == {uuid: "SHELVED_OFFLOADED"}
+    assert all(scene.audit(name) == [] for name in scene.tree.nodes)
+
+
+def remove_all_hosts(scene: Scene, *names: str) -> list[int]:
+    """Say that these hosts of the leaf, or all, are gone for good; the answers to their removals."""
+    operator = scene.admin("leaf")
+    removed = []
+    for host in operator.get("/os-services?binary=nova-compute").json["services"]:
+        if names and host["host"] not in names:
+            continue
+        path = f"/os-services/{host['id']}"
+        assert operator.call("PUT", path, {"forced_down": True}).status == 200
+        assert operator.post(f"{path}/action", {"evacuate": {"fenced": True}}).status == 202
+        removed.append(operator.delete(path).status)
+    return removed
+
+
+def test_a_hold_of_the_copy_on_a_host_that_is_gone_for_good_ends_with_its_time(scene: Scene) -> None:
+    made: list[Path] = []
+    before = Before(lambda: made.append(scene.copy("leaf")), times=1, path="/confirm")
+    scene.tree.network.fault(scene.tree.nodes["leaf"].url, before)
+    (uuid,) = scene.booted(1)
+    del scene.agents["leaf"]
+    scene.restore("leaf", made[0])
+
+    scene.tree.clock.advance(1000)
+    removed = remove_all_hosts(scene)
+    scene.recovered("leaf")
+    scene.work()
+
+    assert removed == [204, 204]
+    assert scene.servers() == {uuid: "ERROR"}
+    assert all(scene.audit(name) == [] for name in scene.tree.nodes)
+
+
+def test_a_move_of_the_copy_to_a_host_that_is_gone_for_good_ends(tmp_path: Path) -> None:
+    scene = Scene(a_tree(tmp_path))
+    scene.agents["leaf"] = RealAgent(scene.tree, "leaf", [a_machine("l1")])
+    scene.tree.poll()
+    (uuid,) = scene.booted(1)
+    RealAgent(scene.tree, "leaf", [a_machine("l2")], "gone").work()
+    (below,) = scene.servers("leaf")
+    assert scene.admin("leaf").post(f"/servers/{below}/action", {"migrate": None}).status == 202
+    scene.tree.settle()
+    copy = scene.copy("leaf")
+    scene.restore("leaf", copy)
+    held = sql(scene.tree.nodes["leaf"].zone, "select state from placements order by number")
+    scene.work()
+
+    removed = remove_all_hosts(scene, "l2")
+    scene.recovered("leaf")
+    scene.work()
+
+    assert [row[0] for row in held] == ["confirmed", "held"]
+    assert removed == [204]
+    assert scene.servers() == {uuid: "ACTIVE"}
+    assert scene.health("leaf") == "ok"
     assert all(scene.audit(name) == [] for name in scene.tree.nodes)
 
 

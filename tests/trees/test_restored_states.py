@@ -13,6 +13,8 @@ from tests.builders.restored import Scene, a_scene
 from tests.builders.wsgi_transport import Dead, Fault, Replace, Tamper
 from zonesched.store import instances
 
+pytestmark = pytest.mark.same_statements
+
 LARGE = {"flavor": {"id": "large", "name": "large", "vcpus": 3, "ram": 3072, "disk": 20}}
 LARGER = {"flavor": {"id": "larger", "name": "larger", "vcpus": 4, "ram": 4096, "disk": 20}}
 NEWER = {"image": {"id": "newer", "name": "newer"}}

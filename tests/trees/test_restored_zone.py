@@ -18,6 +18,8 @@ from tests.builders.real_agent import RealAgent, a_machine
 from tests.builders.restored import Before, Scene, a_scene
 from tests.builders.wsgi_transport import Replace
 
+pytestmark = pytest.mark.same_statements
+
 ANOTHER = "00000000-0000-4000-8000-000000000001"
 ZONES = ["root", "region", "leaf"]
 
@@ -151,6 +153,7 @@ def test_a_dry_run_says_what_the_end_of_a_recovery_would_do(scene: Scene) -> Non
     assert scene.repair("leaf") == []
 
 
+@pytest.mark.own_statements
 def test_a_hold_that_was_confirmed_after_the_copy_is_no_hold_any_more(scene: Scene) -> None:
     """The parent's confirm was lost with the rows; the agent has what it led to."""
     made: list[Path] = []
@@ -386,6 +389,39 @@ def test_a_migration_that_the_copy_has_begun_and_that_is_done_since_ends_well(
     nothing_is_wrong(scene.tree)
 
 
+@pytest.mark.parametrize("move", [MIGRATE, RESIZE], ids=["migrate", "resize"])
+def test_a_server_that_a_later_move_builds_than_the_copy_has_is_not_shown_as_moving_once_it_is_built(
+    scene: Scene, move: dict[str, Any]
+) -> None:
+    # given a copy with a move that has ended since, and a migration to a third place
+    leaf, agent = scene.admin("leaf"), scene.agents["leaf"]
+    leaf.post("/flavors", {"flavor": {**FLAVOR["flavor"], "id": "large", "name": "large", "vcpus": 4}})
+    (uuid,) = scene.booted(1, "leaf")
+    assert leaf.post(f"/servers/{uuid}/action", move).status == 202
+    scene.tree.settle()
+    copy = scene.copy("leaf")
+    scene.work(6)
+    if move is RESIZE:
+        assert leaf.post(f"/servers/{uuid}/action", CONFIRM).status == 202
+        scene.work(6)
+    agent.builds(seconds=300.0)
+    assert leaf.post(f"/servers/{uuid}/action", MIGRATE).status == 202
+    scene.tree.settle()
+    scene.work(2)
+    # when
+    scene.restore("leaf", copy)
+    agent.builds()
+    scene.recovered("leaf")
+    scene.tree.clock.advance(300.0)
+    scene.work(6)
+    # then
+    server = scene.admin("leaf").get(f"/servers/{uuid}").json["server"]
+    assert (server["status"], server["OS-EXT-STS:task_state"]) == ("ACTIVE", None)
+    assert {key.attempt for key in agent.running} == {3}
+    assert scene.claimed_vcpus("leaf") == server["flavor"]["vcpus"]
+    nothing_is_wrong(scene.tree)
+
+
 @pytest.mark.parametrize("has_begun", [True, False], ids=["begun at the copy", "lacking in the copy"])
 @pytest.mark.parametrize("fails", [True, False], ids=["not built", "built"])
 @pytest.mark.parametrize("move", [MIGRATE, RESIZE], ids=["migrate", "resize"])
@@ -511,9 +547,12 @@ def test_a_shelve_under_way_that_was_done_since_the_copy_is_done(scene: Scene, z
     nothing_is_wrong(scene.tree)
 
 
-@pytest.mark.parametrize(("zone", "reason"), [("root", "lost_in_restore"), ("leaf", "deleted_in_child")])
-def test_an_unshelve_under_way_that_is_found_nowhere_leaves_the_server_shelved(
-    scene: Scene, zone: str, reason: str
+@pytest.mark.parametrize(
+    ("zone", "reason", "status"),
+    [("root", "lost_in_restore", "SHELVED_OFFLOADED"), ("leaf", "deleted_in_child", "ERROR")],
+)
+def test_an_unshelve_under_way_that_is_found_nowhere_ends(
+    scene: Scene, zone: str, reason: str, status: str
 ) -> None:
     # given a copy of the root of when an unshelve was accepted, or of the leaf before its agent heard of it
     (uuid,) = scene.booted(1)
@@ -530,17 +569,18 @@ def test_an_unshelve_under_way_that_is_found_nowhere_leaves_the_server_shelved(
     scene.restore(zone, copy)
     scene.recovered(zone)
     scene.work(6)
-    # then
+    # then it rests, unless a child says no more than that it has deleted it
     root = scene.admin("root")
     action = root.get(f"/servers/{uuid}/os-instance-actions").json["instanceActions"][0]
-    assert scene.servers() == {uuid: "SHELVED_OFFLOADED"}
+    assert scene.servers() == {uuid: status}
     assert (action["action"], action["result"], action["error_code"]) == ("unshelve", "error", reason)
     assert scene.agents["leaf"].running == set()
     nothing_is_wrong(scene.tree)
-    # and it can be unshelved
-    scene.act(uuid, "unshelve")
-    assert scene.servers() == {uuid: "ACTIVE"}
-    nothing_is_wrong(scene.tree)
+    # and one that rests can be unshelved
+    if status == "SHELVED_OFFLOADED":
+        scene.act(uuid, "unshelve")
+        assert scene.servers() == {uuid: "ACTIVE"}
+        nothing_is_wrong(scene.tree)
 
 
 def test_a_move_that_the_copy_lacks_is_over_for_the_parent_too(scene: Scene) -> None:
@@ -576,6 +616,24 @@ def test_what_no_row_and_no_parent_has_runs_on_until_the_operator_ends_it(scene:
     scene.work()
     assert scene.agents["leaf"].uuids() == set()
     assert scene.audit("leaf") == []
+
+
+def test_what_an_agent_that_tells_anew_has_no_more_is_no_longer_listed(scene: Scene) -> None:
+    # given an instance that no row has, as its agent has told
+    copy = scene.copy("leaf")
+    scene.booted(1, "leaf")
+    scene.restore("leaf", copy)
+    scene.work(1)
+    assert scene.kinds("leaf") == {"instance_unknown_here", "recovery_open"}
+    # when the agent's machine has lost it, and another agent tells in its place
+    machines = [a_machine(name) for name in ("l1", "l2")]
+    scene.agents["leaf"] = RealAgent(scene.tree, "leaf", machines)
+    # then the recovery ends without it, and without a word on its host
+    assert scene.kinds("leaf") == {"recovery_open"}
+    scene.recovered("leaf")
+    assert scene.audit("leaf") == []
+    hosts = scene.admin("leaf").get("/os-hypervisors/detail").json["hypervisors"]
+    assert [host["status"] for host in hosts] == ["enabled", "enabled"]
 
 
 def test_an_entry_from_before_the_restore_builds_nothing_after_it(scene: Scene) -> None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -10,9 +15,16 @@ from tests.builders.boots import FLAVOR
 from tests.builders.one_zone import sql
 from tests.builders.real_agent import RealAgent, a_machine
 from tests.builders.restored import Scene
-from tests.builders.tree import Tree
+from tests.builders.tree import Tree, a_host
+from zonesched.errors import Conflict
+from zonesched.model.agent_instances import AgentReport, AgentState
+from zonesched.model.caller import Caller
+from zonesched.services.hosts import hosts
+from zonesched.services.recovery import told_by_agents
+from zonesched.store.store import Store, StoreError, Transaction
 
 DOWN_S = 1000.0
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -66,6 +78,23 @@ def take_over(tree: Tree, agent: RealAgent) -> None:
         agent.work()
 
 
+def evacuate(tree: Tree, host: str) -> None:
+    """Say that nothing runs on a host whose agent is not heard."""
+    admin = tree.nodes["zone"].client()
+    (found,) = admin.get(f"/os-services?host={host}&binary=nova-compute").json["services"]
+    answer = admin.post(f"/os-services/{found['id']}/action", {"evacuate": {"fenced": True}})
+    assert answer.status == 202, answer.body
+    tree.settle()
+
+
+def unshelve(tree: Tree, uuid: str) -> None:
+    """Place a server that found no other host when its own was evacuated."""
+    assert status(tree, uuid) == "SHELVED_OFFLOADED"
+    answer = tree.nodes["zone"].client("member").post(f"/servers/{uuid}/action", {"unshelve": None})
+    assert answer.status == 202, answer.body
+    tree.settle()
+
+
 def test_a_second_agent_of_that_service_runs_and_ends_nothing_and_says_why_once(
     tree: Tree, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -114,7 +143,9 @@ def test_an_agent_takes_the_place_of_one_that_has_ended_which_is_refused_when_it
     assert first.zone_uuid == ""
     # when the second one ends
     take_over(tree, first)
+    evacuate(tree, "h2")
     # then it is the first one's again
+    work(tree, first)
     later = a_server(tree)
     work(tree, first)
     assert later in {key.uuid for key in first.driver.spawned}
@@ -133,6 +164,8 @@ def test_two_agents_never_share_a_service_that_is_forced_down(tree: Tree) -> Non
     assert (first.uuids(), second.driver.spawned) == ({uuid}, [])
     # and takes its place once it has ended; it stays forced down until an operator says otherwise
     take_over(tree, second)
+    evacuate(tree, "h1")
+    work(tree, second)
     assert second.zone_uuid == tree.nodes["zone"].zone.uuid
     assert sql(tree.nodes["zone"].zone, "SELECT forced_down FROM services WHERE name = 'compute'") == [(1,)]
 
@@ -158,16 +191,88 @@ def test_a_restored_zone_that_knows_the_agent_before_hears_the_present_one(tree:
     copy = scene.copy("zone")
     second = scene.agents["zone"] = an_agent(tree, 2)
     take_over(tree, second)
+    evacuate(tree, "h1")
+    work(tree, second)
+    unshelve(tree, uuid)
     work(tree, second)
     assert second.uuids() == {uuid}
     # when the copy is put back
     scene.restore("zone", copy)
     take_over(tree, second)
+    evacuate(tree, "h1")
+    work(tree, second)
     scene.recovered("zone")
     # then the server is the second agent's, which has built it once
     assert second.uuids() == {uuid}
     assert [key.uuid for key in second.driver.spawned] == [uuid]
     assert status(tree, uuid) == "ACTIVE"
+
+
+def test_a_restored_zone_hears_no_other_agent_instead_of_one_that_is_cut_off(tree: Tree) -> None:
+    # given an agent that is cut off with a server that is being shelved, and a copy of its zone
+    first = an_agent(tree, 1)
+    uuid = a_server(tree)
+    work(tree, first)
+    client = tree.nodes["zone"].client("member")
+    assert client.post(f"/servers/{uuid}/action", {"shelve": None}).status == 202
+    tree.settle()
+    scene = Scene(tree)
+    copy = scene.copy("zone")
+    # when the copy is put back, and another agent asks for its place
+    scene.restore("zone", copy)
+    second = an_agent(tree, 2)
+    take_over(tree, second)
+    work(tree, second)
+    # then the recovery waits for the first, which may run the server
+    assert first.uuids() == {uuid}
+    assert scene.kinds("zone") == {"neighbour_unheard"}
+    # and goes on by an operator's word
+    evacuate(tree, "h1")
+    work(tree, second)
+    scene.recovered("zone")
+    unshelve(tree, uuid)
+    work(tree, second)
+    assert second.uuids() == {uuid}
+
+
+def test_an_agent_that_is_cut_off_keeps_its_servers_until_an_operator_says_that_it_has_ended(
+    tree: Tree,
+) -> None:
+    # given an agent that does not fence, with a server that runs on while it is cut off
+    first = an_agent(tree, 1)
+    uuid = a_server(tree)
+    work(tree, first)
+    # when another one asks for its place, for much longer than service_down_time
+    second = an_agent(tree, 2)
+    for _ in range(3):
+        take_over(tree, second)
+    # then the server runs once
+    assert (first.uuids(), second.driver.spawned) == ({uuid}, [])
+    # and an operator who has cut it off for good gives the other one its place
+    evacuate(tree, "h1")
+    work(tree, second)
+    unshelve(tree, uuid)
+    work(tree, second)
+    assert second.uuids() == {uuid}
+    assert status(tree, uuid) == "ACTIVE"
+
+
+def test_an_agent_that_comes_back_to_its_place_while_another_one_asks_goes_on(tree: Tree) -> None:
+    # given an agent that was cut off, and another one that asks for its place
+    first = an_agent(tree, 1)
+    uuid = a_server(tree)
+    work(tree, first)
+    second = an_agent(tree, 2)
+    take_over(tree, second)
+    # when the first is back, and then another time as a new process
+    work(tree, second, first)
+    later = a_server(tree)
+    work(tree, second, first)
+    again = an_agent(tree, 1)
+    work(tree, second, again)
+    # then it goes on at once
+    assert first.uuids() == {uuid, later}
+    assert (again.uuids(), second.driver.spawned) == ({uuid, later}, [])
 
 
 def test_an_agent_takes_the_place_of_one_that_fences_once_nothing_of_that_runs(tree: Tree) -> None:
@@ -189,6 +294,24 @@ def test_an_agent_takes_the_place_of_one_that_fences_once_nothing_of_that_runs(t
         answers.append(register(second))
     # then it is refused while instances of the first may still run, and taken once they have ended for sure
     assert answers == [409] * 14 + [200]
+
+
+def test_an_agent_that_does_not_fence_keeps_its_place_for_all_of_service_down_time(tree: Tree) -> None:
+    # given an agent that is silent from now on
+    client, (first, second) = tree.nodes["zone"].client("compute"), tree.clock.new_uuids(2)
+    body = {"service": "compute", "hosts": []}
+
+    def register(agent: str) -> int:
+        return client.call("PUT", "/hosts", body, headers={"X-Zonesched-Agent": agent}).status
+
+    assert register(first) == 200
+    # when another one asks again and again
+    answers = []
+    for pause_s in (0.0, DOWN_S / 2, DOWN_S / 2 - 0.5, 0.5):
+        tree.clock.advance(pause_s)
+        answers.append(register(second))
+    # then it is taken at the end of that time, and no moment before
+    assert answers == [409, 409, 409, 200]
 
 
 @pytest.mark.parametrize("is_restarted", [True, False], ids=["zone", "way_to_it"])
@@ -240,3 +363,145 @@ def test_each_call_of_another_agent_is_refused(tree: Tree, method: str, path: st
     assert (other.status, refusal["error_code"]) == (409, "service_belongs_to_another_agent")
     assert (wrong.status, wrong.json["badRequest"]["field"]) == (400, "X-Zonesched-Agent")
     assert without.status < 300
+
+
+class Meanwhile(Store):
+    """The store of a zone in which something happens just before the next transaction that writes."""
+
+    def __init__(self, store: Store, happens: Callable[[], object]) -> None:
+        vars(self).update(vars(store))
+        self.happens = happens
+
+    def write(self, fn: Callable[[Transaction], T]) -> T:
+        happens, self.happens = self.happens, lambda: None
+        happens()
+        return super().write(fn)
+
+
+def an_agent_id(tree: Tree) -> Caller:
+    """The caller of another agent each time."""
+    compute = tree.nodes["zone"].compute
+    assert compute is not None
+    return replace(compute, agent_id=tree.clock.new_uuid())
+
+
+def test_a_promise_that_comes_while_another_agent_takes_the_place_is_not_of_that_one(tree: Tree) -> None:
+    # given an agent that fences and has called at last, while another one takes its place, which does not
+    zone, (first, second) = tree.nodes["zone"].zone, (an_agent_id(tree), an_agent_id(tree))
+    hosts.register(zone, first, "compute", [])
+
+    def takes_the_place() -> None:
+        for pause_s in (0.0, DOWN_S / 2, DOWN_S / 2):
+            tree.clock.advance(pause_s)
+            with suppress(Conflict):
+                hosts.register(zone, second, "compute", [])
+
+    late = replace(zone, store=Meanwhile(zone.store, takes_the_place))
+    # when its promise is written
+    with pytest.raises(Conflict):
+        hosts.beat(late, first, "compute", 60.0)
+    # then nobody counts on the other one to end its instances
+    assert sql(zone, "SELECT count(*) FROM fencing_promises") == [(0,)]
+
+
+def test_an_agent_that_asks_while_another_one_takes_the_place_gets_nothing_to_run(tree: Tree) -> None:
+    # given a build on the host of an agent that asks what to run
+    zone, (first, second) = tree.nodes["zone"].zone, (an_agent_id(tree), an_agent_id(tree))
+    hosts.register(zone, first, "compute", [a_host("h1")])
+    hosts.beat(zone, first, "compute", 60.0)
+    uuid = a_server(tree)
+
+    def takes_the_place() -> None:
+        for _ in range(12):
+            with suppress(Conflict):
+                hosts.register(zone, second, "compute", [a_host("h1")])
+            tree.clock.advance(DOWN_S / 2)
+
+    late = Meanwhile(zone.store, takes_the_place)
+    # when another one takes its place before it is answered
+    with pytest.raises(Conflict):
+        hosts.desired(late, zone.heartbeats, first, "compute")
+    # then only the other one gets it
+    assert [one.uuid for one in hosts.desired(zone.store, zone.heartbeats, second, "compute")] == [uuid]
+
+
+@pytest.mark.parametrize("state", [AgentState.GONE, AgentState.ERROR, AgentState.ACTIVE])
+def test_what_an_agent_reports_while_another_one_takes_the_place_is_not_of_that_one(
+    tree: Tree, state: AgentState
+) -> None:
+    # given an agent that fences and has a server, and whose last report waits for the database
+    zone, (first, second) = tree.nodes["zone"].zone, (an_agent_id(tree), an_agent_id(tree))
+    hosts.register(zone, first, "compute", [a_host("h1")])
+    hosts.beat(zone, first, "compute", 60.0)
+    uuid = a_server(tree)
+    hosts.desired(zone.store, zone.heartbeats, first, "compute")
+
+    def takes_the_place() -> None:
+        for _ in range(12):
+            with suppress(Conflict):
+                hosts.register(zone, second, "compute", [a_host("h1")])
+            tree.clock.advance(DOWN_S / 2)
+
+    late = replace(zone, store=Meanwhile(zone.store, takes_the_place))
+    # when it is written after another agent has taken the place
+    with pytest.raises(Conflict):
+        hosts.report(late, first, "compute", [AgentReport(uuid, 1, state)])
+    # then the other one builds the server as before
+    assert [one.uuid for one in hosts.desired(zone.store, zone.heartbeats, second, "compute")] == [uuid]
+    assert sql(zone, "SELECT status FROM instances") == [("BUILD",)]
+
+
+def test_what_an_agent_tells_while_another_one_takes_the_place_is_not_of_that_one(tree: Tree) -> None:
+    # given a restored zone, and an agent that tells what it has while another one takes its place
+    hosts.register(tree.nodes["zone"].zone, first := an_agent_id(tree), "compute", [a_host("h1")])
+    scene, second = Scene(tree), an_agent_id(tree)
+    scene.restore("zone", scene.copy("zone"))
+    zone = tree.nodes["zone"].zone
+
+    def takes_the_place() -> None:
+        for pause_s in (0.0, DOWN_S / 2, DOWN_S / 2):
+            tree.clock.advance(pause_s)
+            with suppress(Conflict):
+                hosts.register(zone, second, "compute", [a_host("h1")])
+
+    late = replace(zone, store=Meanwhile(zone.store, takes_the_place))
+    # when its last page is written
+    with pytest.raises(Conflict):
+        told_by_agents.take(late, first, "compute", [], is_first=True, is_last=True)
+    # then the recovery waits for the other one
+    assert scene.kinds("zone") == {"neighbour_unheard"}
+
+
+@contextmanager
+def a_full_disk() -> Iterator[None]:
+    """No file takes a byte more, so a transaction that only reads works, and no other one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("has_room", [False, True], ids=["full", "full again and again"])
+def test_an_agent_whose_heartbeats_no_disk_takes_keeps_its_place(tree: Tree, has_room: bool) -> None:
+    # given an agent with a server, which calls as ever while the disk of its zone is full
+    first = an_agent(tree, 1)
+    uuid = a_server(tree)
+    work(tree, first)
+    second = an_agent(tree, 2)
+    for _ in range(40):
+        with a_full_disk():
+            first.work()
+            with suppress(StoreError):
+                tree.nodes["zone"].zone.heartbeats.write()
+            second.work()
+        if has_room:
+            second.work()
+    # when there is room, and another agent asks for its place first
+    second.work()
+    work(tree, first, second)
+    # then the server runs once
+    assert (first.uuids(), second.driver.spawned) == ({uuid}, [])
+    assert status(tree, uuid) == "ACTIVE"

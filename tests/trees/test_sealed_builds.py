@@ -130,6 +130,21 @@ def test_a_later_attempt_uses_another_entry(stage: Stage) -> None:
     assert second.json["builds"][0]["state"] == "held"
 
 
+def test_an_admin_deletes_each_life_of_a_server_that_its_parent_sends_again(stage: Stage) -> None:
+    # given a server of a parent that an admin has deleted, and that its parent has sent again
+    admin = stage.tree.nodes["leaf"].client()
+    stage.send(stage.good())
+    first = admin.delete(f"/servers/{UUID.format(1)}")
+    stage.send(replace(stage.good(number=1), attempt=2))
+    # when an admin deletes it again
+    second = admin.delete(f"/servers/{UUID.format(1)}")
+    # then it is deleted, with both deletes in its history
+    listed = admin.get(f"/servers/{UUID.format(1)}/os-instance-actions").json["instanceActions"]
+    assert (first.status, second.status) == (204, 204)
+    assert [one["action"] for one in listed] == ["delete", "delete", "create"]
+    assert inconsistencies(stage.tree) == []
+
+
 def test_a_parents_builds_are_its_own(stage: Stage) -> None:
     stage.send(stage.good())
     leaf = stage.tree.nodes["leaf"]

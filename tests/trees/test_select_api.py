@@ -185,14 +185,29 @@ def test_bundles_are_counted_by_their_entries(tree: Tree, count: int, alternates
     assert [len(bundle["blobs"]) for bundle in answer.json["bundles"]] == [count] * bundles
 
 
-def test_a_group_larger_than_an_answer_is_refused(tree: Tree) -> None:
-    tree.add("tight", parent="root", hosts_=[a_host("m1")], max_entries_per_select=5)
+@pytest.mark.parametrize("zone", ["tight", "between"])
+def test_a_group_larger_than_an_answer_gets_no_offer_that_says_there_may_be_places(
+    tree: Tree, zone: str
+) -> None:
+    tree.add("between", parent="root")
+    tree.add("tight", parent="between", hosts_=[a_host("m1")], max_entries_per_select=5)
+    tree.poll()
 
-    answer = ask(tree.nodes["tight"], a_spec(6, policy=Policy.AFFINITY))
+    answer = ask(tree.nodes[zone], a_spec(6, policy=Policy.AFFINITY))
 
-    assert answer.status == 400
-    assert answer.json["badRequest"]["error_code"] == "too_many_instances"
-    assert answer.json["badRequest"]["field"] == "num_instances"
+    assert answer.status == 200, answer.body
+    offered = {key: answer.json[key] for key in ("weights", "alternates", "bundles", "complete", "more")}
+    assert offered == {"weights": [], "alternates": [], "bundles": [], "complete": True, "more": True}
+
+
+def test_bundles_of_another_zone_hide_that_one_may_have_more(tree: Tree) -> None:
+    tree.add("between", parent="root", hosts_=[a_host("b1")])
+    tree.add("tight", parent="between", hosts_=[a_host("m1")], max_entries_per_select=5)
+    tree.poll()
+
+    answer = ask(tree.nodes["between"], a_spec(6, policy=Policy.AFFINITY))
+
+    assert (len(answer.json["bundles"]), answer.json["more"]) == (1, False)
 
 
 # -- why not -----------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.builders.played_agent import PlayedAgent
+from tests.builders.stores import statements_read_by
 from tests.builders.tree import Node, Tree, a_host
 from zonesched.services.owners import servers
 
@@ -54,7 +55,7 @@ def listed(node: Node, query: str, user: str = "member") -> list[str]:
     return [server["name"] for server in answer.json["servers"]]
 
 
-@pytest.mark.each_variant
+@pytest.mark.own_statements
 @pytest.mark.parametrize(
     ("query", "names"),
     [
@@ -138,7 +139,7 @@ def test_a_list_has_what_the_filters_ask_for_in_its_order(node: Node, query: str
     assert listed(node, query.format(user=web_2["user_id"], day=day, time=time)) == names
 
 
-@pytest.mark.each_variant
+@pytest.mark.own_statements
 @pytest.mark.parametrize(
     ("query", "names"),
     [
@@ -170,7 +171,7 @@ def test_what_changed_before_a_moment_is_found_by_its_uuid_too(node: Node) -> No
     assert listed(node, f"uuid={db['id']}") == ["db"]
 
 
-@pytest.mark.each_variant
+@pytest.mark.own_statements
 @pytest.mark.parametrize(
     "query",
     [
@@ -267,3 +268,26 @@ def test_nonsense_is_refused_by_name(node: Node, query: str, field: str) -> None
     refused = node.client("member").get(f"/servers?{query}")
 
     assert (refused.status, refused.json["badRequest"]["field"]) == (400, field)
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("query", "read"),
+    [
+        ("name=^web-1$", {"web-1"}),
+        ("tags=b", {"web-1"}),
+        ("tags=none", set()),
+        ("key_name=k", {"web-2"}),
+        ("description=rows&locked=true", {"db"}),
+        ("locked=true", {"db"}),
+    ],
+)
+def test_the_places_of_a_server_that_its_name_or_its_tags_leave_out_are_not_read(
+    node: Node, query: str, read: set[str]
+) -> None:
+    servers_ = node.client("member").get("/servers").json["servers"]
+
+    statements = statements_read_by(node.zone.store, lambda: listed(node, query))
+
+    of_places = [statement for statement in statements if "FROM placements" in statement]
+    assert {one["name"] for one in servers_ if any(one["id"] in text for text in of_places)} == read

@@ -161,6 +161,7 @@ class TestApi:
             )
         }
         assert (found[1]["status"], found[1]["state"], found[1]["disabled_reason"]) == ("enabled", "up", None)
+        assert (found[0]["status"], found[0]["disabled_reason"]) == ("enabled", None)
         assert listed(admin, "?binary=nova-compute") == found[1:]
         assert listed(admin, "?host=h2") == [found[2]]
         assert listed(admin, "?host=nobody") == []

@@ -319,13 +319,22 @@ def test_a_server_deleted_while_it_leaves_or_rests_is_gone(scene: Scene) -> None
     assert (scene.used(), scene.agent.work(), scene.audit()) == (0, [], [])
 
 
-def test_a_host_that_is_removed_ends_the_shelve_of_its_servers(scene: Scene) -> None:
+def test_a_host_on_which_a_shelved_server_may_still_run_is_not_removed(scene: Scene) -> None:
+    # given a server that is being shelved on a host whose agent still has it
     (uuid,) = scene.boot()
     scene.act(uuid, SHELVE)
-    (host,) = scene.node.client().get("/os-services?binary=nova-compute").json["services"][:1]
-
-    removed = scene.node.client().delete(f"/os-services/{host['id']}")
-
+    admin = scene.node.client()
+    (host,) = admin.get("/os-services?binary=nova-compute").json["services"][:1]
+    path = f"/os-services/{host['id']}"
+    # when the host is removed, also once it has been evacuated
+    refused = admin.delete(path)
+    waiting = scene.act(uuid, UNSHELVE)
+    admin.call("PUT", path, {"forced_down": True})
+    assert admin.post(f"{path}/action", {"evacuate": {"fenced": True}}).status == 202
+    removed = admin.delete(path)
+    # then it rests since its operator has said that nothing runs there
+    assert (refused.status, refused.json["conflictingRequest"]["error_code"]) == (409, "host_has_instances")
+    assert waiting.json["conflictingRequest"]["error_code"] == "still_shelving"
     assert removed.status == 204
     assert scene.states(uuid)[0] == "SHELVED_OFFLOADED"
     assert scene.results(uuid) == [("shelve", "done", "")]

@@ -14,6 +14,8 @@ from tests.builders.wsgi_transport import Dead, Duplicate, Fault, LostReply
 from tests.trees.test_actions_in_tree import Scene
 from zonesched.services.audit import audit, audit_edges
 
+pytestmark = pytest.mark.same_statements
+
 SHELVE, UNSHELVE = {"shelve": None}, {"unshelve": None}
 COUNT = 3
 

@@ -124,6 +124,26 @@ def test_a_boot_of_more_than_is_offered_to_all_its_selects_says_so_and_keeps_not
     nothing_is_wrong(tree)
 
 
+def test_an_affinity_boot_larger_than_a_zone_offers_ends_at_once_and_says_so(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, {"max_entries_per_select": 5})
+    body = {
+        "server": {"name": "vm", "flavorRef": "small", "num_instances": 6},
+        "os:scheduler_hints": {"group_policy": "affinity"},
+    }
+    root = tree.nodes["root"].client()
+
+    answer = root.post("/zones/boot", body)
+    tree.settle()
+
+    shown = root.get(f"/reservations/{answer.json['reservation_id']}").json["reservation"]
+    assert shown["counts"] == {"ERROR": 6}
+    assert [reason["code"] for reason in shown["reasons"]] == ["offers_limited"]
+    assert "offers_limited" in shown["reasons"][0]["refused_by"]
+    dry = root.post("/zones/boot", {**body, "dry_run": True}).json["dry_run"]
+    assert (dry["fits"], dry["complete"]) == (0, True)
+    assert dry["runs_out"] == [{"filter": "max_entries_per_select", "code": "offers_limited"}]
+
+
 def test_a_dry_run_says_that_a_zone_offers_no_more_to_one_select(tmp_path: Path) -> None:
     tree = a_tree(tmp_path, {"max_entries_per_select": 40})
     server = {"name": "vm", "flavorRef": "small", "num_instances": 100}

@@ -170,7 +170,7 @@ def wanting(vcpus: int, **extra: str) -> RequestSpec:
     )
 
 
-@pytest.mark.each_variant
+@pytest.mark.own_statements
 @pytest.mark.parametrize(
     ("vcpus", "extra", "found"),
     [
@@ -267,6 +267,23 @@ def test_a_zone_that_nobody_has_reported_to_is_not_ready(tmp_path: Path) -> None
     assert ready.status == 202
     shown = client.get(f"/reservations/{ready.json['reservation_id']}").json["reservation"]
     assert shown["counts"] == {"BUILD": 1}
+
+
+@pytest.mark.parametrize("source", ["memory", "sql"])
+def test_a_child_without_hosts_makes_no_boot_of_its_parent_wait(tmp_path: Path, source: str) -> None:
+    tree = Tree(tmp_path)
+    tree.add("root", hosts_=[a_host("r1", vcpus=1)])
+    tree.add("leaf", parent="root", host_source=source)
+    root = tree.nodes["root"].client()
+    root.post("/flavors", {"flavor": {"name": "small", "vcpus": 1, "ram": 64, "disk": 0}})
+    tree.poll()
+
+    boot = root.post("/zones/boot", {"server": {"name": "vm", "flavorRef": "small", "num_instances": 2}})
+    tree.settle()
+
+    shown = root.get(f"/servers/detail?reservation_id={boot.json['reservation_id']}").json["servers"]
+    assert [server["fault"]["error_code"] for server in shown] == ["no_valid_host"] * 2
+    assert [zone["last_error"] for zone in root.get("/zones/detail").json["zones"]] == [""]
 
 
 def test_a_full_zone_is_ready_and_says_why_nothing_fits(tmp_path: Path) -> None:

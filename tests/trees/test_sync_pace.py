@@ -92,6 +92,7 @@ def test_a_feed_that_hangs_is_asked_for_once_and_again_after_its_answer(tmp_path
 
     for _ in range(5):
         loop.step()
+        eventually("the quick one is read", lambda: len(loop._reading) == 1)
         tree.clock.advance(60.0)
     asked = {name: len(feed.asked_at) for name, feed in feeds.items()}
     feeds["slow"].is_open.set()
@@ -116,6 +117,7 @@ def test_a_feed_at_rest_that_hangs_is_asked_for_once_more_in_its_own_thread(tmp_
     for _ in range(5):
         tree.clock.advance(60.0)
         loop.step()
+        eventually("the quick one is read", lambda: len(loop._reading) == 1)
     asked = {name: len(feed.asked_at) - at_rest[name] for name, feed in feeds.items()}
     feeds["slow"].is_open.set()
     eventually("its answer is taken", lambda: not loop._reading)

@@ -22,7 +22,7 @@ from tests.builders.one_zone import (
     used_on,
 )
 from zonesched.api.app import create_app
-from zonesched.errors import BadRequest, Conflict, NotFound, Unauthorized
+from zonesched.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthorized
 from zonesched.model.caller import Caller, Role
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.model.views import NewUser
@@ -302,6 +302,30 @@ def test_another_password_is_kept_as_a_hash(tmp_path: Path) -> None:
     [(stored,)] = sql(zone, "select secret from users")
     assert stored.startswith("scrypt$")
     assert zone.verified._verified == {}
+
+
+def test_who_changes_the_own_password_does_not_undo_what_an_admin_replaces_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zone = a_zone(tmp_path)
+    users.create(zone.store, zone.clock, "ann", Role.MEMBER, "p", "stolen horse")
+    caller = users.authenticate(zone, "ann", "stolen horse")
+    clock = zone.clock
+
+    def random_bytes(count: int) -> bytes:
+        # The stolen password was checked, and the salt of the next one is made.
+        monkeypatch.undo()
+        users.set_secret(zone, "ann", "admin's horse")
+        return clock.random_bytes(count)
+
+    monkeypatch.setattr(clock, "random_bytes", random_bytes)
+    with pytest.raises(Forbidden) as refused:
+        users.change_own_password(zone, caller, "ann", "stolen horse", "thief's horse")
+
+    assert refused.value.code == "password_wrong"
+    assert users.authenticate(zone, "ann", "admin's horse").name == "ann"
+    with pytest.raises(Unauthorized):
+        users.authenticate(zone, "ann", "thief's horse")
 
 
 @pytest.mark.parametrize(

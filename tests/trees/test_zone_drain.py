@@ -20,6 +20,8 @@ from tests.trees.test_migrate import a_server_below
 from tests.trees.test_shelve_in_tree import differences, full, places, zone_of
 from zonesched.cli.session import Session
 
+pytestmark = pytest.mark.same_statements
+
 IN_REGION = 8
 
 
@@ -164,27 +166,63 @@ def test_servers_leave_and_run_elsewhere_once_the_child_has_nothing_left_of_them
     assert differences(scene.tree) == []
 
 
-def test_a_drained_server_that_the_childs_admin_deletes_runs_nowhere_else_beside_its_agent(
-    tmp_path: Path,
+@pytest.mark.parametrize("zone", ["region", "leaf-a"])
+@pytest.mark.parametrize("is_drained", [True, False])
+def test_a_leaving_server_that_an_admin_below_deletes_runs_nowhere_else_beside_its_agent(
+    tmp_path: Path, zone: str, is_drained: bool
 ) -> None:
     # given a server that leaves, on a host whose agent is cut off and has not ended it
     scene = with_room(tmp_path)
-    set_state(scene, "disabled")
-    uuid = drain(scene, 1).json["drain"]["asked"][0]
+    if is_drained:
+        set_state(scene, "disabled")
+        uuid = drain(scene, 1).json["drain"]["asked"][0]
+    else:
+        uuid = there(scene)[0]
+        scene.act(uuid, {"shelve": None})
     scene.tree.settle()
+    cut_off = scene.agents.pop("leaf-a")
+    # when
+    assert scene.tree.nodes[zone].client().delete(f"/servers/{uuid}").status == 204
+    scene.go_on(6)
+    unshelved = scene.act(uuid, {"unshelve": None})
+    scene.go_on(6)
+    # then
+    assert [name for name, one in places(scene) if one == uuid] == []
+    assert unshelved.status == 409
+    shown = scene.root.client().get(f"/servers/{uuid}").json["server"]
+    assert (shown["status"], shown["fault"]["error_code"]) == ("ERROR", "deleted_in_child")
+    # and its action has ended
+    assert scene.results(uuid)[-1][1:] == ("error", "deleted_in_child")
+    scene.agents["leaf-a"] = cut_off
+    scene.go_on()
+    assert scene.statuses() == {"ACTIVE": 11, "ERROR": 1}
+    assert differences(scene.tree) == []
+
+
+def test_a_server_that_an_admin_below_deletes_while_it_is_unshelved_there_runs_nowhere_else(
+    tmp_path: Path,
+) -> None:
+    # given a server whose new agent builds it, and is cut off before it says so
+    scene = with_room(tmp_path)
+    uuid = there(scene)[0]
+    scene.act(uuid, {"shelve": None})
+    scene.go_on()
+    full(scene, "root")
+    full(scene, "leaf-b")
+    scene.act(uuid, {"unshelve": None})
+    scene.tree.settle()
+    assert uuid in there(scene)
     cut_off = scene.agents.pop("leaf-a")
     # when
     assert scene.tree.nodes["region"].client().delete(f"/servers/{uuid}").status == 204
     scene.go_on(6)
-    # then it rests until somebody unshelves it
-    assert [zone for zone, one in places(scene) if one == uuid] == []
-    assert scene.root.client().get(f"/servers/{uuid}").json["server"]["status"] == "SHELVED_OFFLOADED"
-    # and is built anew then
+    unshelved = scene.act(uuid, {"unshelve": None})
+    # then
+    assert unshelved.status == 409
+    assert scene.results(uuid)[-1] == ("unshelve", "error", "deleted_in_child")
     scene.agents["leaf-a"] = cut_off
     scene.go_on()
-    assert scene.act(uuid, {"unshelve": None}).status == 202
-    scene.go_on(6)
-    assert scene.statuses() == {"ACTIVE": 12}
+    assert scene.statuses() == {"ACTIVE": 11, "ERROR": 1}
     assert differences(scene.tree) == []
 
 

@@ -31,6 +31,7 @@ from zonesched.compute.machine import (
     Destroyed,
     Event,
     Failed,
+    Fenced,
     Fetched,
     Found,
     Key,
@@ -185,7 +186,12 @@ class TestInventory:
             ('[{"name": "h", "metrics": {"load": 1' + "0" * 400 + "}}]", "line 1: metrics.load: 1000"),
             ('[\n{"name": "h", "capabilities": {"a": ' + "9" * 5000 + "}}]", "line 2: a number is too long"),
             ('[\n{"name": "h", "capabilities": {"a": NaN}}]', "line 2: a number is too long, or NaN"),
-            ('[\n{"name": "h", "capabilities": ' + "[" * 100_000, "line 2: nests too deep"),
+            ('[\n{"name": "h", "capabilities": ' + "[" * 100_000, "line 2: nests deeper than 32 levels"),
+            ('[\n{"name": "h", "capabilities": {"a": "[[[[",\n"b": ' + "[" * 29, "line 3: Expecting value"),
+            (
+                '[\n{"name": "h", "capabilities": {"a": "[[[[",\n"b": ' + "[" * 30,
+                "line 3: nests deeper than 32 levels",
+            ),
         ],
     )
     def test_wrong_json_is_refused_with_its_line(self, tmp_path: Path, text: str, said: str) -> None:
@@ -246,6 +252,15 @@ class TestMachine:
     def test_a_running_instance_that_stops_is_reported(self) -> None:
         state = after(wants(A, is_active=True), Built(A), Failed(A, "stopped"))
         assert list(state.unreported.values()) == [Report(A, ReportState.ERROR, "stopped")]
+
+    @pytest.mark.parametrize("events", [[wants(A)], [wants(A), Built(A)]])
+    def test_what_ended_with_the_lease_is_told_of_no_more(self, events: list[Event]) -> None:
+        fenced = after(*events, Fenced(A))
+        assert (fenced.instances[A].phase, fenced.unreported) == (Phase.FENCED, {})
+
+    @pytest.mark.parametrize("events", [[], [wants(A), Failed(A, "x")], [wants(A), Built(A), leaves(A, 2)]])
+    def test_what_had_ended_or_left_before_its_lease_stays_so(self, events: list[Event]) -> None:
+        assert after(*events, Fenced(A)) == after(*events)
 
     @pytest.mark.parametrize("events", [[wants(A)], [wants(A), Built(A)]])
     def test_what_is_no_longer_wanted_is_destroyed_and_told(self, events: list[Event]) -> None:
@@ -545,7 +560,8 @@ class TestFakeDriver:
             driver = self.driver(FakeClock(), failure_rate=0.3, seed=seed)
             for number in range(1000):
                 driver.spawn(Wanted(Key(str(number), 1), "h"))
-            happened = {event.key.uuid: isinstance(event, Failed) for event in driver.poll()}
+            events = [event for event in driver.poll() if isinstance(event, Built | Failed)]
+            happened = {event.key.uuid: isinstance(event, Failed) for event in events}
             return [happened[str(number)] for number in range(1000)]
 
         assert 250 < sum(outcomes("s")) < 350

@@ -14,8 +14,9 @@ from zonesched.compute.main import main
     ("options", "said"),
     [
         (["--poll-seconds", "nan"], "'--poll-seconds': 'nan' is not a finite number."),
-        (["--heartbeat-seconds", "inf"], "'--heartbeat-seconds': 'inf' is not a finite number."),
+        (["--heartbeat-seconds", "inf"], "'--heartbeat-seconds': inf is not in the range"),
         (["--fence-after", "nan"], "'--fence-after': 'nan' is not a finite number."),
+        (["--poll-seconds", "1e10"], "10000000000.0 is not in the range"),
         (["--connection-type", "process", "--state-folder", "/dev/null/agent"], "/dev/null/agent"),
         (["--password-file", "FOLDER/hosts.csv"], "hosts.csv is not a text in UTF-8"),
     ],

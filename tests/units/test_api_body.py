@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from werkzeug.test import EnvironBuilder
 
-from zonesched.api.body import DEEPEST, fingerprint, parse_object, read_body, read_query
+from zonesched.api.body import fingerprint, parse_object, read_body, read_query
 from zonesched.errors import BadRequest, TooLarge
+from zonesched.model.json_shape import DEEPEST
 
 LIMIT = 1024
 MANY = 10**9

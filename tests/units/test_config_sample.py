@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+from oslo_config import cfg
 
 from zonesched import conf
 from zonesched.cli.sample import SAMPLE, sample_text
@@ -97,7 +99,8 @@ def test_the_environment_sets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         ("ram_weight_multiplier = inf", "ram_weight_multiplier", "'inf' is not accepted."),
         ("build_plan_blob_size = 255", "build_plan_blob_size", "Accepted: 0, or a whole number from 256"),
         ("select_timeout = 3601", "select_timeout", "Accepted: a number from 0.1 to 3600.0."),
-        ("max_attempts = 0", "max_attempts", "Accepted: a whole number from 1 up."),
+        ("max_attempts = 0", "max_attempts", "Accepted: a whole number from 1 to 2147483647."),
+        ("zone_db_check_interval = 1e10", "zone_db_check_interval", "from 0.1 to 1000000000.0."),
         ("auth_strategy = keystone", "auth_strategy", "Accepted: one of http_basic, noauth."),
         ("allow_admin_api = perhaps", "allow_admin_api", "Accepted: true or false."),
         ("zone_nmae = x", "zone_nmae", "Did you mean zone_name?"),
@@ -140,6 +143,18 @@ def test_a_wrong_value_names_the_option_and_what_it_takes(
     assert caught.value.field == field
     assert caught.value.message.startswith(f"Option {field}")
     assert said in caught.value.message
+
+
+def test_every_count_fits_into_a_row_and_every_time_can_be_waited_for() -> None:
+    bounded: list[Any] = [
+        option
+        for option in conf.ALL
+        if isinstance(option, cfg.IntOpt | cfg.FloatOpt) and not re.search("weight|ratio", option.name)
+    ]
+    assert len(bounded) > 40
+    for option in bounded:
+        assert option.type.max is not None, option.name
+        assert option.type.max <= min(threading.TIMEOUT_MAX, 2**31 - 1), option.name
 
 
 @pytest.mark.parametrize(

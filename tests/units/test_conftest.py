@@ -7,7 +7,7 @@ import threading
 import pytest
 from hypothesis import settings
 
-from tests.conftest import further_variants, slow_first
+from tests.conftest import senders_of_same, slow_first
 
 pytest_plugins = ["pytester"]
 
@@ -87,27 +87,38 @@ def test_each_worker_begins_with_slow_modules(
     assert [item.name.removeprefix("test_") for item in slow_first(items, workers)] == order
 
 
-def test_one_variant_of_a_test_of_trees_is_enough_unless_each_is_marked(pytester: pytest.Pytester) -> None:
+def test_tests_whose_statements_others_send_are_found(pytester: pytest.Pytester) -> None:
     variants = "@pytest.mark.parametrize('n', [0, 1, 2])\n"
     tests = f"""
 import pytest
 def test_single(): 0
 {variants}def test_alike(n): 0
-{variants}@pytest.mark.each_variant
+{variants}@pytest.mark.own_statements
 def test_each(n): 0
 class TestOne:
     {variants}    def test_in_class(self, n): 0
 """
     for folder in ("trees", "zone"):
         pytester.mkdir(folder).joinpath(f"test_of_{folder}.py").write_text(tests)
+    module = """
+import pytest
+pytestmark = pytest.mark.same_statements
+def test_same(): 0
+@pytest.mark.own_statements
+def test_own(): 0
+"""
+    pytester.path.joinpath("zone", "test_same.py").write_text(module)
     items, _ = pytester.inline_genitems("-p", "no:cacheprovider", "-p", "no:xdist")
 
-    further = further_variants(items)
+    found = senders_of_same(items)
 
-    assert [item.nodeid for item in items if item in further] == [
-        f"trees/test_of_trees.py::{name}[{n}]"
-        for name in ("test_alike", "TestOne::test_in_class")
-        for n in (1, 2)
+    assert [item.nodeid for item in items if item in found] == [
+        *(
+            f"trees/test_of_trees.py::{name}[{n}]"
+            for name in ("test_alike", "TestOne::test_in_class")
+            for n in (1, 2)
+        ),
+        "zone/test_same.py::test_same",
     ]
 
 

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from zonesched.model import json_shape
-from zonesched.model.json_shape import Shape, Verdict, judge, shape_of
+from zonesched.model.json_shape import Shape, Verdict, judge, nests_deeper, shape_of
 
 MEGABYTE = 1_000_000
 SLOWEST_MS_PER_MB = 60
@@ -104,3 +104,14 @@ def test_no_content_takes_longer_than_its_length(data: bytes) -> None:
     judge(data, 10**9, 10**9)
     shape_of(data)
     assert (time.process_time() - started) * 1000 < SLOWEST_MS_PER_MB * 2
+
+
+@given(JSON, st.integers(0, 6))
+def test_a_text_nests_deeper_by_its_shape(value: Any, levels: int) -> None:
+    assert nests_deeper(orjson.dumps(value).decode(), levels) is (counted(value).depth > levels)
+
+
+@pytest.mark.parametrize("text", ["[" * 33, '"\ud800"' + "[" * 33, '{"a":' * 33])
+def test_a_text_of_33_levels_nests_deeper_than_32(text: str) -> None:
+    assert nests_deeper(text, 32)
+    assert not nests_deeper(text, 33)

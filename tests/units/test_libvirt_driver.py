@@ -19,8 +19,8 @@ from tests.builders.libvirt_bench import ROUNDS, Killed, LibvirtBench, desired, 
 from zonesched.compute.desired_state import Desired, Observed, Power, RebootType
 from zonesched.compute.driver import DriverUnknown, HasHost, HasWork, load_driver
 from zonesched.compute.lease import Lease
-from zonesched.compute.libvirt_domain import Refused
-from zonesched.compute.machine import Built, Changed, Destroyed, Failed, Key, Left
+from zonesched.compute.libvirt_domain import Machine, Refused, domain_xml, first_marker
+from zonesched.compute.machine import Built, Changed, Destroyed, Failed, Found, Key, Left
 from zonesched.errors import ConfigError
 
 A = Key("0190f7a2-64b1-7c1e-8000-00000000000a", 1)
@@ -50,6 +50,22 @@ def qemu_img(*arguments: str) -> str:
         return subprocess.run(["qemu-img", *arguments], check=True, capture_output=True, text=True).stdout
     except FileNotFoundError:
         pytest.skip("qemu-img is not installed")
+
+
+def define_for_a_dead_agent(bench: LibvirtBench, key: Key) -> None:
+    """Define a domain as libvirt does for a call that was under way when its agent was killed."""
+    folder = bench.folder.resolve() / "instances"
+    marker = first_marker(wanted(key), str(folder))
+    machine = Machine("test", 1, 64, None, folder / f"{key.uuid}.{key.attempt}" / "console.log")
+    bench.outside.defineXML(domain_xml(marker, machine))
+
+
+def damage(bench: LibvirtBench, left: str | None) -> None:
+    """Write another marker of A's domain, or none, as an operator's tools may."""
+    domain, flags = bench.domain(A), bench.libvirt.VIR_DOMAIN_AFFECT_CONFIG
+    flags |= bench.libvirt.VIR_DOMAIN_AFFECT_LIVE if domain.isActive() else 0
+    element = bench.libvirt.VIR_DOMAIN_METADATA_ELEMENT
+    domain.setMetadata(element, left, left and "zonesched", "urn:zonesched:instance:1", flags)
 
 
 def run(bench: LibvirtBench, driver: Any, key: Key = A, **more: Any) -> None:
@@ -461,6 +477,26 @@ class TestUnwritten:
 
         assert bench.told(again) == [Built(A, Observed(0, Power.STOPPED, "domain_destroyed"))]
 
+    @pytest.mark.parametrize("is_hung", [False, True])
+    def test_one_that_is_given_up_while_it_is_built_runs_no_more(
+        self, bench: LibvirtBench, disk: FullDisk, monkeypatch: pytest.MonkeyPatch, is_hung: bool
+    ) -> None:
+        # given a domain that runs, and that libvirt will not note as built
+        disk.fill()
+        driver = bench.driver()
+        driver.spawn(wanted(A))
+        if is_hung:
+            with monkeypatch.context() as refusing:
+                refuse(refusing, bench, "power_off")
+                assert bench.told(driver, rounds=60) == []
+                assert bench.power(A) is Power.RUNNING
+
+        # then it counts as failed, and may be built elsewhere, once it is off
+        assert bench.told(driver, rounds=60) == [Failed(A, "domain_not_written")]
+        assert bench.power(A) is Power.STOPPED
+        driver.destroy(A)
+        assert bench.told(driver) == [Destroyed(A)]
+
     def test_a_reboot_that_could_not_be_counted_is_refused(self, bench: LibvirtBench, disk: FullDisk) -> None:
         driver = bench.driver()
         run(bench, driver)
@@ -542,6 +578,97 @@ class TestByItself:
         bench.domain(A).undefine()
 
         assert bench.told(driver) == [Failed(A, "domain_lost")]
+
+    @pytest.mark.parametrize("is_new_agent", [False, True])
+    def test_the_disk_of_one_whose_domain_is_gone_stays_until_it_is_ended(
+        self, bench: LibvirtBench, caplog: pytest.LogCaptureFixture, is_new_agent: bool
+    ) -> None:
+        driver = bench.driver()
+        run(bench, driver, B)
+        run(bench, driver, disk=1)
+        xml = bench.domain(A).XMLDesc()
+        bench.domain(A).destroy()
+        bench.domain(A).undefine()
+        if is_new_agent:
+            driver = bench.driver()
+            assert list(driver.found()) == [A, B]
+            lost = Observed(0, Power.STOPPED, "domain_lost")
+            assert sorted(bench.told(driver), key=str) == [Built(A, lost), Built(B)]
+        else:
+            assert bench.told(driver) == [reached(0, Power.STOPPED, "domain_lost")]
+        assert "its disk is here" in caplog.text
+        driver.apply(A, desired(1, Power.RUNNING, reboots=1))
+        assert bench.told(driver) == [reached(1, Power.STOPPED, "domain_lost")]
+        assert f"{A.uuid}.1" in bench.files()
+
+        # Defined again from a copy, it is there again, and nothing is done that was refused.
+        bench.outside.defineXML(xml)
+        assert bench.told(driver) == [reached(1, Power.STOPPED, "domain_changed_outside")]
+        driver.apply(A, desired(2, Power.RUNNING, reboots=1))
+        assert bench.told(driver) == [reached(2, Power.RUNNING)]
+        driver.destroy(A)
+        assert bench.told(driver) == [Destroyed(A)]
+        assert bench.files() == [f"{B.uuid}.1"]
+
+    def test_a_disk_without_a_domain_that_nobody_wants_any_more_does_not_stay(
+        self, bench: LibvirtBench
+    ) -> None:
+        driver = bench.driver()
+        run(bench, driver, B)
+        run(bench, driver, disk=1)
+        bench.domain(A).destroy()
+        bench.domain(A).undefine()
+        again = bench.driver()
+        assert list(again.found()) == [A, B]
+
+        again.destroy(A)
+
+        assert Destroyed(A) in bench.told(again)
+        assert bench.files() == [f"{B.uuid}.1"]
+
+    @pytest.mark.parametrize("left", [None, "<instance/>", "<instance uuid='a' attempt='one' folder='f'/>"])
+    def test_a_damaged_marker_is_written_again(self, bench: LibvirtBench, left: str | None) -> None:
+        driver = bench.driver()
+        run(bench, driver, disk=1)
+        driver.apply(A, desired(1, Power.STOPPED))
+        bench.told(driver)
+        damage(bench, left)
+
+        assert bench.told(driver) == []
+
+        again = bench.driver()
+        assert list(again.found()) == [A]
+        assert bench.told(again) == [Built(A, Observed(1, Power.STOPPED))]
+
+    @pytest.mark.parametrize("left", [None, "<instance/>", "<instance uuid='a' attempt='one' folder='f'/>"])
+    def test_one_that_is_found_with_a_damaged_marker_stays_as_it_is(
+        self, bench: LibvirtBench, caplog: pytest.LogCaptureFixture, left: str | None
+    ) -> None:
+        run(bench, bench.driver(), disk=1)
+        before = bench.domain(A).metadata(2, "urn:zonesched:instance:1")
+        damage(bench, left)
+
+        driver = bench.driver()
+        assert list(driver.found()) == [A]
+        driver.spawn(wanted(A, is_active=True, disk=1))
+        assert bench.told(driver) == []
+        [said] = [record.getMessage() for record in caplog.records]
+        assert said.startswith(f"instance {A.uuid}: the marker in the metadata of its domain cannot be read")
+        assert (bench.power(A), bench.files()) == (Power.RUNNING, [f"{A.uuid}.1"])
+
+        damage(bench, before)
+        assert bench.told(driver) == [Built(A)]
+
+    def test_one_with_a_damaged_marker_ends_where_nobody_wants_it(self, bench: LibvirtBench) -> None:
+        run(bench, bench.driver(), disk=1)
+        damage(bench, None)
+
+        driver = bench.driver()
+        driver.found()
+        driver.destroy(A)
+
+        assert bench.told(driver) == [Destroyed(A)]
+        assert (bench.names(), bench.files()) == ([], [])
 
     def test_one_that_runs_is_not_lost_when_somebody_undefines_it(self, bench: LibvirtBench) -> None:
         driver = bench.driver()
@@ -766,6 +893,25 @@ class TestDisks:
         driver.apply(A, replace(rebuilt, generation=2, power=Power.STOPPED))
         assert bench.told(driver) == [reached(2, Power.STOPPED, rebuilds=1)]
 
+    def test_a_rebuild_leaves_nothing_of_the_console(self, bench: LibvirtBench) -> None:
+        driver = bench.driver()
+        run(bench, driver, disk=1)
+        console = bench.folder / "instances" / f"{A.uuid}.1" / "console.log"
+        for name in ("console.log", "console.log.0"):
+            console.with_name(name).write_text("of the former image")
+        disk = console.with_name("disk.new")
+        disk.mkdir()
+        driver.apply(A, desired(1, rebuilds=1))
+        # One that fails leaves the disk as it is, and what its guest has printed.
+        assert bench.told(driver) == [reached(1, Power.STOPPED, "disk_not_made")]
+        assert console.read_text() == "of the former image"
+
+        disk.rmdir()
+        driver.apply(A, desired(2, rebuilds=1))
+
+        assert bench.told(driver) == [reached(2, Power.RUNNING, rebuilds=1)]
+        assert not list(console.parent.glob("console*"))
+
     def test_a_rebuild_from_an_image_without_a_file_leaves_it_as_it_is(
         self, bench: LibvirtBench, images: Path
     ) -> None:
@@ -825,6 +971,49 @@ class TestDeath:
         bench.told(again)
 
         assert (bench.names(), bench.files()) == ([], [])
+
+    @pytest.mark.parametrize("is_wanted", [False, True])
+    def test_while_libvirt_defines_a_domain_that_the_next_agent_does_not_find(
+        self, bench: LibvirtBench, is_wanted: bool
+    ) -> None:
+        again = bench.driver()
+        assert list(again.found()) == []
+        if is_wanted:
+            again.spawn(wanted(A))
+        define_for_a_dead_agent(bench, A)
+
+        if is_wanted:
+            assert bench.told(again) == [Built(A)]
+        else:
+            assert bench.told(again)[0] == Found((A,))
+            again.destroy(A)
+            assert bench.told(again) == [Destroyed(A)]
+            assert (bench.names(), bench.files()) == ([], [])
+
+    @pytest.mark.parametrize("does_start", [False, True])
+    def test_while_libvirt_starts_a_domain(
+        self, bench: LibvirtBench, monkeypatch: pytest.MonkeyPatch, does_start: bool
+    ) -> None:
+        # given a domain that libvirt is about to start for an agent that was killed
+        define_for_a_dead_agent(bench, A)
+        domains = bench.modules["libvirt_domains"].Domains
+        real = domains._read
+
+        def starting(self: Any, domain: Any) -> Any:
+            found = real(self, domain)
+            return found and replace(found, power=Power.PAUSED, why="", is_starting=True)
+
+        again = bench.driver()
+        with monkeypatch.context() as early:
+            early.setattr(domains, "_read", starting)
+            assert list(again.found()) == [A]
+            assert bench.told(again) == []
+        # when that comes to an end
+        if does_start:
+            bench.domain(A).create()
+        # then what the next agent tells is that alone
+        expected = Built(A) if does_start else Failed(A, "domain_ended")
+        assert bench.told(again) == [expected]
 
     @pytest.mark.parametrize("is_done", [False, True], ids=["before", "after"])
     @pytest.mark.parametrize("call", range(1, 5))

@@ -105,10 +105,10 @@ class TestVerifiedCache:
         clock = FakeClock()
         cache = VerifiedCache(clock)
         assert cache.verify("u", "correct horse", STORED)
-        clock.advance(59.9)
+        clock.advance(59.5)
         assert cache.verify("u", "correct horse", STORED)
         assert len(scrypts) == 1
-        clock.advance(0.2)
+        clock.advance(0.5)
         assert cache.verify("u", "correct horse", STORED)
         assert len(scrypts) == 2
 

@@ -80,7 +80,7 @@ def test_one_that_was_found_is_built_there_whatever_was_decided_of_its_hold(
 
 
 def test_one_that_was_found_at_a_later_place_is_there_and_not_at_the_earlier() -> None:
-    assert decided([known(ACTIVE, S.RELEASED)], [found(1), found(2)]) == ["Moved", "Unclaimed"]
+    assert decided([known(ACTIVE, S.RELEASED)], [found(1), found(2)]) == ["Moved", "Unwanted"]
     assert decided([known(OFFLOADED, S.RELEASED)], [found(2)]) == ["Moved"]
 
 
@@ -88,7 +88,17 @@ def test_an_earlier_place_that_the_rows_have_as_well_is_as_they_say() -> None:
     here = known(ACTIVE, S.CONFIRMED, number=2)
 
     assert decided([here], [found(1), found(2)], rows=[1, 2]) == ["Kept", "Kept"]
-    assert decided([here], [found(1), found(2)]) == ["Kept", "Unclaimed"]
+    assert decided([here], [found(1), found(2)]) == ["Kept", "Unwanted"]
+
+
+def test_an_earlier_place_that_the_rows_lack_ends_once_an_agent_has_built_a_later_one() -> None:
+    here = known(ACTIVE, S.RELEASING)
+    building = replace(found(3), status=BUILD)
+
+    assert decided([here], [found(2), found(3)], [1]) == ["Moved", "Unwanted"]
+    assert decided([here], [found(2), building], [1]) == ["Moved", "Unclaimed"]
+    # Of an instance that no row has, nobody knows which one is it.
+    assert decided([], [found(2), found(3, NAMED)]) == ["Adopted", "Unclaimed"]
 
 
 @pytest.mark.parametrize("status", [BUILD, ACTIVE], ids=str)

@@ -406,11 +406,12 @@ def test_without_a_weighing_the_zones_own_driver_decides() -> None:
     assert chosen.for_weighing(Unweighed()) is chosen.default
 
 
-def test_amounts_that_are_no_numbers_are_refused_and_named() -> None:
-    for value in ("many", "-1"):
-        with pytest.raises(BadRequest) as refused:
-            schedulers().default.check(a_spec(extra={"resources:CUSTOM_GPU": value}))
-        assert refused.value.field == "flavor.extra_specs"
+@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize("value", ["many", "-1"])
+def test_amounts_that_are_no_numbers_are_refused_and_named(driver: str, value: str) -> None:
+    with pytest.raises(BadRequest) as refused:
+        schedulers(scheduler_driver=driver).default.check(a_spec(extra={"resources:CUSTOM_GPU": value}))
+    assert refused.value.field == "flavor.extra_specs"
 
 
 def test_a_scheduler_that_refuses_affinity_hosts_too_small_says_so() -> None:

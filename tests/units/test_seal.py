@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.builders.clock import START, FakeClock
@@ -88,6 +88,7 @@ class TestRoundTrip:
         assert opened(middle, at_middle, from_middle).place == ChildBlob(CHILD_ID, from_leaf)
         assert opened(leaf, at_leaf, from_leaf).place == HOST
 
+    @example(child_bytes=bytes(138), texts=["zone", "caller", "project"])  # fills the entry
     @given(child_bytes=st.binary(max_size=138), texts=st.lists(st.text(), min_size=3, max_size=3))
     def test_any_child_blob_and_any_context(self, child_bytes: bytes, texts: list[str]) -> None:
         envelope, bound = an_envelope(), Bound(texts[0], texts[1], texts[2], child_bytes)

@@ -73,9 +73,21 @@ def test_without_a_header_nobody_becomes_known() -> None:
 def test_the_oldest_of_too_many_are_forgotten() -> None:
     senders = Senders()
     for number in range(MAX_KNOWN + 10):
-        senders.accept(b"%d" % number, Sender(Kind.PERSON, "p"))
+        senders.accept(b"%d" % number, Sender(Kind.PERSON, f"p{number}"))
     assert senders.of(b"0", "a").kind is Kind.STRANGER
     assert senders.of(b"%d" % MAX_KNOWN, "a").kind is Kind.PERSON
+
+
+def test_one_sender_with_many_headers_forgets_its_own_and_nobody_elses() -> None:
+    senders, parent = Senders(), Sender(Kind.MACHINE, "parent")
+    senders.accept(HEADER.encode(), parent)
+    for number in range(MAX_KNOWN + 10):
+        senders.accept(b"%d" % number, Sender(Kind.PERSON, "p"))
+    assert senders.of(HEADER.encode(), "a") == parent
+    assert senders.of(b"0", "a").kind is Kind.STRANGER
+    assert senders.of(b"%d" % (MAX_KNOWN + 9), "a").kind is Kind.PERSON
+    senders.refuse(HEADER.encode())
+    assert senders.of(HEADER.encode(), "a").kind is Kind.STRANGER
 
 
 def test_a_caller_has_a_turn_from_its_authentication_on_but_not_while_its_body_is_read() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from zonesched import conf as options
@@ -37,3 +39,31 @@ def test_a_service_on_the_network_without_verified_tls_is_named(
     option: str, url: str, is_warned: bool
 ) -> None:
     assert warned_of(**{option: url}) == ([option] if is_warned else [])
+
+
+COMPLETE = {
+    "build_plan_encryption_key": [KEY],
+    "secret_encryption_key": KEY,
+    "auth_strategy": "http_basic",
+    "bind_host": "127.0.0.1",
+}
+
+
+@pytest.mark.parametrize(
+    ("lacks", "said"),
+    [
+        ({}, []),
+        ({"build_plan_encryption_key": []}, ["This zone cannot seal"]),
+        ({"secret_encryption_key": ""}, ["This zone has no secret_encryption_key"]),
+        ({"auth_strategy": "noauth"}, ["auth_strategy is noauth"]),
+        ({"bind_host": "0.0.0.0"}, ["This zone serves plain http on 0.0.0.0"]),
+        ({"bind_host": "0.0.0.0", "tls_certificate_file": "zone.crt"}, []),
+        ({"tls_certificate_file": "zone.crt"}, []),
+    ],
+)
+def test_what_a_zone_lacks_is_said_at_its_start_and_nothing_else(
+    lacks: dict[str, Any], said: list[str]
+) -> None:
+    lines = shortcomings(options.load((), {**COMPLETE, **lacks}))
+    assert len(lines) == len(said)
+    assert all(line.startswith(start) for line, start in zip(lines, said, strict=True))

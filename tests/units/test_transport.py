@@ -15,7 +15,7 @@ from cryptography import x509
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.builders.raw_server import Authority, Conversation, RawServer, answer
+from tests.builders.raw_server import HOUR, Authority, Conversation, RawServer, answer
 from zonesched import conf as options
 from zonesched.errors import ChildUnreachable, ConfigError
 from zonesched.seams import SystemClock
@@ -95,6 +95,7 @@ def failure(transport: Sender, url: str, timeout_s: float = TIMEOUT_S) -> str:
     assert failed.value.message in {
         "The child zone did not answer in time.",
         "The child zone cannot be reached.",
+        "The child zone cannot be reached by TLS.",
         "The answer of the child zone is not HTTP.",
         "The answer of the child zone is a redirect.",
         "The answer of the child zone is compressed.",
@@ -288,6 +289,42 @@ def test_an_answer_without_end_is_refused_while_it_still_comes(
 def test_an_answer_behind_an_interim_one_is_read(transport: Sender) -> None:
     with RawServer(says(b"HTTP/1.1 100 Continue\r\n\r\n" + answer(b"{}"))) as server:
         assert get(transport, server.url).body == b"{}"
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "piece"),
+    [
+        (CHUNKED, b"1\r\nx\r\n" * 1000),
+        (CHUNKED, (b"1;" + b"a" * 1000 + b"\r\nx\r\n") * 50),
+        (CHUNKED + b"0\r\n", b"X-Trailer: x\r\n" * 100),
+    ],
+    ids=["small chunks", "extensions", "trailers"],
+)
+def test_a_form_that_costs_more_than_its_bytes_is_refused_early(
+    transport: Sender, head: bytes, piece: bytes
+) -> None:
+    def talk(peer: Conversation) -> None:
+        peer.read_request()
+        peer.say(head)
+        # Fewer bytes of the body than may be.
+        for _ in range(50):
+            peer.say(piece)
+        peer.hang()
+
+    with RawServer(talk) as server:
+        assert failure(transport, server.url) == "child_invalid_answer"
+
+
+@pytest.mark.parametrize("size", [1, 600])
+def test_an_answer_in_chunks_of_a_proxy_is_read(transport: Sender, size: int) -> None:
+    body = bytes(min(1000 * size, MAX_BYTES))
+    chunks = [body[at : at + size] for at in range(0, len(body), size)]
+    text = b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks)
+    with RawServer(says(CHUNKED + text + b"0\r\nX-Trailer: x\r\n\r\n")) as server:
+        assert get(transport, server.url).body == body
 
 
 def test_the_largest_answer_is_still_read(transport: Sender) -> None:
@@ -619,14 +656,32 @@ def test_a_certificate_for_another_name_or_from_another_authority_is_refused(
     for trusted, name in ((authority, "other.example.org"), (stranger, NAME)):
         transport = a_transport(str(trusted.ca_file))
         with RawServer(talk, authority.server_context(x509.DNSName(name))) as server:
-            assert failure(transport, f"https://{NAME}:{server.port}") == "child_unreachable"
+            assert failure(transport, f"https://{NAME}:{server.port}") == "child_tls_failed"
     assert not any(seen)
+
+
+def test_an_expired_certificate_is_told_from_a_child_that_is_away(
+    authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    transport = a_transport(str(authority.ca_file))
+    expired = authority.server_context(x509.DNSName(NAME), lasts=-HOUR / 2)
+    with RawServer(says(answer(b"1")), expired) as server:
+        url = f"https://{NAME}:{server.port}"
+
+        assert failure(transport, url) == "child_tls_failed"
+    assert f"the child zone at {url} is not reached by TLS: certificate has expired" in caplog.text
+
+
+def test_a_child_that_stops_in_a_handshake_is_away(authority: Authority) -> None:
+    transport = a_transport(str(authority.ca_file))
+    with RawServer(lambda peer: None) as server:
+        assert failure(transport, f"https://{NAME}:{server.port}") == "child_unreachable"
 
 
 def test_without_a_ca_file_a_private_authority_is_not_trusted(authority: Authority) -> None:
     transport = a_transport()
     with RawServer(says(answer(b"1")), authority.server_context(x509.DNSName(NAME))) as server:
-        assert failure(transport, f"https://{NAME}:{server.port}") == "child_unreachable"
+        assert failure(transport, f"https://{NAME}:{server.port}") == "child_tls_failed"
 
 
 @pytest.mark.parametrize("talk", SLOW_TALKS)
@@ -649,9 +704,9 @@ def test_a_handshake_that_drips_ends_in_time(authority: Authority) -> None:
         assert time.monotonic() - started < LATE_S
 
 
-def test_https_to_a_port_that_speaks_http_cannot_be_reached(transport: Sender) -> None:
+def test_https_to_a_port_that_speaks_http_is_no_tls(transport: Sender) -> None:
     with RawServer(lambda peer: peer.say(answer(b"1"))) as server:
-        assert failure(transport, f"https://127.0.0.1:{server.port}") == "child_unreachable"
+        assert failure(transport, f"https://127.0.0.1:{server.port}") == "child_tls_failed"
 
 
 @pytest.mark.parametrize("content", [None, "", "no certificate"])

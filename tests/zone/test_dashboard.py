@@ -219,6 +219,43 @@ def test_another_password_ends_the_sessions_of_its_user_alone(node: Node, admin:
     assert (member.get("/boots").status_code, admin.get("/boots").status_code) == (303, 200)
 
 
+def during_the_next_token(node: Node, monkeypatch: pytest.MonkeyPatch, then: Callable[[], object]) -> None:
+    """Let something happen while a call that has been authenticated makes its token."""
+    clock = node.zone.clock
+
+    def random_bytes(count: int) -> bytes:
+        monkeypatch.undo()
+        then()
+        return clock.random_bytes(count)
+
+    monkeypatch.setattr(clock, "random_bytes", random_bytes)
+
+
+@pytest.mark.parametrize("end", ["replaced", "removed"])
+def test_no_session_outlasts_its_password_that_ends_during_the_sign_in(
+    node: Node, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    def then() -> None:
+        if end == "replaced":
+            users.set_secret(node.zone, "member")
+        else:
+            users.delete(node.zone.store, node.zone.verified, "member")
+
+    visitor = Visitor(node)
+    during_the_next_token(node, monkeypatch, then)
+
+    assert visitor.sign_in("member").status_code == 401
+    assert visitor.get("/boots").status_code == 303
+
+
+def test_no_link_outlasts_its_password_that_is_replaced_while_it_is_made(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    during_the_next_token(node, monkeypatch, lambda: users.set_secret(node.zone, "member"))
+
+    assert node.client("member").post("/sign-in-links", None).status == 401
+
+
 def test_a_password_has_the_spaces_that_it_was_given_with(node: Node, admin: Visitor) -> None:
     made = admin.post("/users", do="add", name="carol", role="member", project="p", password=" two words ")
     assert made.status_code == 303
@@ -312,6 +349,13 @@ def test_a_form_of_another_site_is_refused_also_the_sign_in(
     form = {"form_token": admin.form_token("/flavors"), "do": "remove", "id": "x"}
     assert admin.send("/flavors", form, **headers).status_code == 403
     assert Visitor(node).send("/sign-in", {"user": "admin"}, **headers).status_code == 403
+
+
+def test_a_zone_may_be_called_by_the_name_of_its_container(node: Node) -> None:
+    visitor = Visitor(node)
+    headers = {"Host": "zone_1:8790", "Origin": "http://zone_1:8790"}
+
+    assert visitor.send("/sign-in", {"user": "x"}, **headers).status_code == 401
 
 
 def test_a_write_stands_in_the_audit_log_with_its_call(node: Node, admin: Visitor) -> None:
@@ -719,10 +763,17 @@ def test_memory_of_less_than_a_gibibyte_is_not_0(tree: Tree, node: Node, admin: 
     ]
 
 
-def test_hosts_that_the_list_leaves_out_are_counted(tree: Tree, admin: Visitor) -> None:
+def test_hosts_of_a_name_are_paged(tree: Tree, admin: Visitor) -> None:
     tree.register("zone", [a_host(f"rack-{number}") for number in range(52)])
-    assert "2 more have such a name." in admin.text("/hosts?name=rack-")
-    assert "more have such a name" not in admin.text("/hosts?name=rack-1")
+    first = admin.get("/hosts?name=rack-").text
+    link = re.search(r'href="/dashboard(/hosts\?[^"]+)">Next page', first)
+    assert link is not None
+    second = admin.get(unescape(link[1])).text
+    shown = [set(re.findall(r">(rack-\d+)</a>", page)) for page in (first, second)]
+    assert [len(names) for names in shown] == [50, 2]
+    assert len(shown[0] | shown[1]) == 52
+    assert "Next page" not in second
+    assert "Next page" not in admin.text("/hosts?name=rack-1")
 
 
 def test_the_first_page_shows_offers_and_refusals_by_minute(tree: Tree, node: Node, admin: Visitor) -> None:

@@ -215,6 +215,30 @@ def test_what_waits_behind_a_thread_that_ends_is_written_by_another_one(queue: Q
     assert images(queue) == ["b", "c"]
 
 
+def test_a_writer_that_is_written_again_after_a_thread_ended_is_told_how_that_went(queue: Queue) -> None:
+    # given a writer that fails in a group, whose commit never comes since its thread ends
+    begin, results = queue.store._group._begin, iter((ValueError("for now"), None))
+
+    @contextmanager
+    def ends_at_second() -> Iterator[Transaction]:
+        with begin() as tx:
+            yield tx
+            if queue.begun == 2:
+                raise SystemExit
+
+    def fails_once(tx: Transaction) -> str:
+        if (error := next(results)) is not None:
+            raise error
+        return "written"
+
+    queue.store._group._begin = ends_at_second
+    # when another thread writes it alone
+    ended, again = queue.write_behind_one(lambda tx: "", fails_once)
+    # then its writer learns that it is written
+    assert isinstance(ended.exception(), SystemExit)
+    assert again.result() == "written"
+
+
 def test_two_processes_of_a_zone_that_claim_in_groups_take_what_there_is_and_no_more(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
     (host_id,) = add_hosts(zone, a_form("h1", VCPU=100))

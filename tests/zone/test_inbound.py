@@ -30,9 +30,11 @@ def two_builds(zone: Zone) -> str:
     return uuid
 
 
-def statuses(zone: Zone, uuid: str, caller_id: str = PARENT) -> dict[int, tuple[int, PlacementState]]:
-    found = zone.store.read(lambda tx: inbound.attempt_statuses(tx, caller_id, [uuid]))
-    return {key.attempt: (status.number, status.state) for key, status in found.items()}
+def places(zone: Zone, uuid: str, caller_id: str = PARENT) -> dict[int, object]:
+    found = zone.store.read(lambda tx: inbound.known_attempts(tx, caller_id, [uuid]))
+    return {
+        key.attempt: known.place and (known.place.number, known.place.state) for key, known in found.items()
+    }
 
 
 @pytest.mark.parametrize("attempt", [2, 3], ids=["a known build", "a new one"])
@@ -42,8 +44,8 @@ def test_a_place_that_is_given_to_a_build_is_of_no_other_one(tmp_path: Path, att
 
     zone.store.write(lambda tx: inbound.give_place(tx, a_build(uuid, attempt, 1)))
 
-    confirmed, gone = PlacementState.CONFIRMED, PlacementState.GONE
-    assert statuses(zone, uuid) == {1: (0, gone), 2: (0, gone)} | {attempt: (1, confirmed)}
-    has_place = zone.store.read(lambda tx: inbound.of_place(tx, PARENT, uuid, 1))
-    assert has_place is not None and has_place.attempt == attempt
-    assert statuses(zone, uuid, "somebody") == {1: (1, confirmed)}
+    has_place = (1, PlacementState.CONFIRMED)
+    assert places(zone, uuid) == {1: None, 2: None} | {attempt: has_place}
+    build = zone.store.read(lambda tx: inbound.of_place(tx, PARENT, uuid, 1))
+    assert build is not None and build.attempt == attempt
+    assert places(zone, uuid, "somebody") == {1: has_place}

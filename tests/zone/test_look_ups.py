@@ -51,7 +51,7 @@ def test_look_ups_share_a_connection_and_see_each_commit(store: Store) -> None:
     assert store.connections_in_use == 0
 
 
-def test_a_connection_that_met_an_error_is_given_back(store: Store) -> None:
+def test_a_connection_stays_open_after_a_refusal_and_has_nothing_of_it(store: Store) -> None:
     pool = store.engine.pool
     assert isinstance(pool, sa.QueuePool)
 
@@ -65,9 +65,19 @@ def test_a_connection_that_met_an_error_is_given_back(store: Store) -> None:
     for transaction, fn in ((store.look_up, fail), (store.read, fail_half_way), (store.write, fail_half_way)):
         with pytest.raises(LookupError):
             transaction(fn)
-        assert pool.checkedout() == 0
+        assert (pool.checkedout(), store.connections_in_use) == (1, 0)
+        assert store.read(names) == []
     add(store, "first")
     assert store.read(names) == ["first"]
+
+
+def test_a_connection_whose_driver_has_failed_is_given_back(store: Store) -> None:
+    pool = store.engine.pool
+    assert isinstance(pool, sa.QueuePool)
+    for transaction in (store.look_up, store.read, store.write):
+        with pytest.raises(sa.exc.OperationalError):
+            transaction(lambda tx: tx.execute(sa.text("no statement")))
+        assert pool.checkedout() == 0
 
 
 @pytest.mark.parametrize("is_prepared", [True, False])

@@ -4,18 +4,33 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.builders.clock import FakeClock
 from tests.builders.one_zone import a_zone, put_instance, put_reservation, sql
 from tests.builders.query_plans import sqlite_plans, sqlite_steps
+from zonesched.model.caller import Caller, Role
+from zonesched.model.desired_state import (
+    Desired,
+    InstanceState,
+    RebootType,
+    Status,
+    shown_status,
+)
 from zonesched.model.move_steps import MoveKind, MoveState
-from zonesched.model.server_query import NEWEST_FIRST
+from zonesched.model.observed_state import MoveCounts, Observed, Power, Resizes
+from zonesched.model.placement import InstanceStatus
+from zonesched.model.server_query import NEWEST_FIRST, ServerQuery
+from zonesched.services.owners import reservations, servers
 from zonesched.services.owners import server_usage as usages
 from zonesched.services.owners.server_usage import UsageQuery
 from zonesched.services.zone import Zone
-from zonesched.store import identity, moves, server_list, server_usage
+from zonesched.store import identity, instance_actions, instance_states, moves, server_list, server_usage
+from zonesched.store.instance_states import StoredState
 from zonesched.store.moves import Move, MovePage
 from zonesched.store.server_list import Everybody, Page
 from zonesched.store.server_usage import UsagePage
@@ -102,11 +117,15 @@ def many_instances(zone: Zone) -> None:
     sql(zone, "UPDATE instances SET project_id = 'project-2' WHERE uuid = :uuid", uuid=uuid)
 
 
+def put_state(zone: Zone, uuid: str, state: InstanceState) -> None:
+    zone.store.write(lambda tx: instance_states.write(tx, [StoredState(uuid, state)], ()))
+
+
 EVERYBODYS = Page(Everybody(), "", (), "", 0.0, 0.0, "", "", "", "", "", NEWEST_FIRST, "", limit=2)
 
 
 @pytest.mark.sqlite
-@pytest.mark.parametrize("status", ["ACTIVE", "DELETED", "SHUTOFF"])
+@pytest.mark.parametrize("status", ["ACTIVE", "DELETED"])
 def test_a_page_of_a_status_that_most_instances_have_does_not_sort_them(tmp_path: Path, status: str) -> None:
     zone = a_zone(tmp_path, FakeClock())
     many_instances(zone)
@@ -115,6 +134,106 @@ def test_a_page_of_a_status_that_most_instances_have_does_not_sort_them(tmp_path
     plans = sqlite_plans(zone.store, lambda tx: server_list.page(tx, page))
 
     assert "SCAN instances USING INDEX ix_instances_created" in plans
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("few", [0, 5000])
+def test_a_page_of_a_status_that_few_instances_have_reads_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(server_list, "FEW", few)
+    zone = a_zone(tmp_path, FakeClock())
+    many_instances(zone)
+    stopped = put_instance(zone)
+    put_state(zone, stopped, InstanceState(observed=Observed(power=Power.STOPPED)))
+    page = replace(EVERYBODYS, statuses=("SHUTOFF", "VERIFY_RESIZE", "ERROR"))
+
+    steps = sqlite_steps(zone.store, lambda tx: server_list.page(tx, page))
+
+    assert (steps < 20) == (few > 0)
+    assert [one.uuid for one in zone.store.read(lambda tx: server_list.page(tx, page))] == [stopped]
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("few", [0, 5000])
+def test_a_page_of_few_changes_or_locks_reads_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(server_list, "FEW", few)
+    zone = a_zone(tmp_path, FakeClock())
+    many_instances(zone)
+    uuid = put_instance(zone)
+    sql(zone, "UPDATE instances SET updated_at = updated_at + 100 WHERE uuid = :uuid", uuid=uuid)
+    zone.store.write(lambda tx: instance_actions.lock(tx, [uuid], "", by_admin=False))
+    [since] = sql(zone, "SELECT updated_at FROM instances WHERE uuid = :uuid", uuid=uuid)[0]
+
+    for page in (replace(EVERYBODYS, changed_since=since), replace(EVERYBODYS, locked=True)):
+        steps = sqlite_steps(zone.store, lambda tx, page=page: server_list.page(tx, page))
+
+        assert (steps < 20) == (few > 0)
+        assert [one.uuid for one in zone.store.read(lambda tx, page=page: server_list.page(tx, page))] == [
+            uuid
+        ]
+
+
+@pytest.mark.sqlite
+def test_resizes_that_wait_for_their_confirmation_are_read_from_their_index(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path, FakeClock())
+    many_instances(zone)
+
+    steps = sqlite_steps(
+        zone.store,
+        lambda tx: instance_states.unconfirmed(tx, zone.uuid, zone.clock.now(), 100, in_children=True),
+    )
+
+    assert steps < 5
+
+
+COUNTS = st.integers(0, 2)
+RESIZES = st.builds(Resizes, COUNTS, COUNTS, COUNTS)
+STATES = st.builds(
+    InstanceState,
+    desired=st.builds(
+        Desired,
+        generation=COUNTS,
+        power=st.sampled_from(Power),
+        reboots=COUNTS,
+        reboot_type=st.sampled_from(RebootType),
+        resizes=RESIZES,
+    ),
+    observed=st.builds(Observed, generation=COUNTS, power=st.sampled_from(Power), resizes=RESIZES),
+    rebooted_by=COUNTS,
+    rebuilt_by=COUNTS,
+    moves=st.builds(MoveCounts, COUNTS, COUNTS),
+)
+SHOWN = st.lists(st.sampled_from(Status), min_size=1, max_size=3)
+
+
+@pytest.mark.parametrize("few", [0, 5000])
+@given(
+    st.lists(st.tuples(st.sampled_from(InstanceStatus), STATES), min_size=1, max_size=20),
+    st.lists(SHOWN, min_size=5, max_size=5),
+)
+@settings(max_examples=25)
+def test_a_list_by_status_has_the_instances_that_show_it(
+    few: int, kept: list[tuple[InstanceStatus, InstanceState]], asked: list[list[Status]]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
+        patch.setattr(server_list, "FEW", few)
+        zone = a_zone(Path(folder), FakeClock())
+        put_reservation(zone)
+        shown = {}
+        for status, state in kept:
+            uuid = put_instance(zone, status=status)
+            put_state(zone, uuid, state)
+            shown[uuid] = shown_status(status, state)
+        for statuses in asked:
+            page = replace(EVERYBODYS, statuses=[one.value for one in statuses], limit=100)
+
+            found = zone.store.read(lambda tx, page=page: server_list.page(tx, page))
+
+            assert {one.uuid for one in found} == {uuid for uuid, one in shown.items() if one in statuses}
+        zone.stop()
 
 
 def test_an_admins_list_of_one_project_has_those_of_all_its_senders_in_order(tmp_path: Path) -> None:
@@ -150,3 +269,21 @@ def test_to_see_that_nothing_has_changed_reads_no_instances(tmp_path: Path) -> N
     many_instances(zone)
 
     assert sqlite_steps(zone.store, lambda tx: identity.stored_changes(tx, 10_000)) < 20
+
+
+def test_a_list_reads_the_decision_trace_of_no_boot_but_of_one_with_a_server_in_error(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path, FakeClock())
+    member = Caller("user-1", "member", Role.MEMBER, "project-1")
+    put_reservation(zone)
+    uuid = put_instance(zone)
+    sql(zone, "UPDATE reservations SET why = 'no trace'")
+    put_reservation(zone, failed := zone.clock.new_uuid())
+    in_error = put_instance(zone, reservation_id=failed, status=InstanceStatus.ERROR)
+    now = zone.clock.now()
+
+    shown, _ = servers.list_servers(zone, member, ServerQuery())
+    boots, _ = reservations.list_boots(zone, member, "", 10, all_tenants=False)
+    usage, _ = usages.read(zone, UsageQuery("", now - 100, now + 100, "", limit=10))
+
+    assert {one.uuid for one in shown} == {uuid, in_error}
+    assert (len(boots), len(usage)) == (2, 1)

@@ -36,6 +36,24 @@ def sent_by_a_parent(zone: Zone, attempt: int) -> str:
     return put_instance(zone, caller_id=PARENT, status=InstanceStatus.BUILD, attempt=attempt)
 
 
+def test_what_is_held_and_then_confirmed_ends_when_its_child_said(zone: Zone) -> None:
+    # given a place that this zone would hold for 30 seconds
+    put_reservation(zone)
+    uuid = put_instance(zone, status=InstanceStatus.BUILD)
+    place = put_place(zone, uuid, AskedChild("child-1", ("a",)), state=PlacementState.INTENDED)
+    ends_at = place.hold_expires_at - 10.0
+    # when its child holds it for 20, and it is to be confirmed
+    for to, until in ((PlacementState.HELD, ends_at), (PlacementState.CONFIRMING, 0.0)):
+        (place,) = zone.store.write(
+            lambda tx, place=place, to=to, until=until: placement_moves.advance(
+                tx, identity.next_change(tx), zone.uuid, [place], to, zone.clock.now(), hold_expires_at=until
+            )
+        )
+        # then what is returned is what the rows say
+        (row,) = places_of(zone, uuid)
+        assert (place.state, place.hold_expires_at) == (row.state, row.hold_expires_at) == (to, ends_at)
+
+
 @pytest.mark.parametrize("state", [PlacementState.CANCELLING, PlacementState.HELD])
 def test_an_earlier_place_that_ends_late_is_not_the_end_of_its_instance(
     zone: Zone, state: PlacementState

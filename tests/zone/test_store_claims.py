@@ -106,6 +106,13 @@ def test_units_are_kept(tmp_path: Path, form: InventoryForm, amount: int, admitt
     assert claim(zone, {host_id: 1}, {"PGPU": amount}) == {host_id: int(admitted)}
 
 
+def test_a_host_with_fewer_slots_than_wanted_takes_copies_of_its_only_unit(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    host_id = a_host(zone, PGPU=InventoryForm(8, min_unit=4, max_unit=4, step_size=4))
+
+    assert claim(zone, {host_id: 3}, {"PGPU": 4}) == {host_id: 2}
+
+
 def test_a_class_that_a_host_does_not_have_is_never_taken(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
     (host_id,) = add_hosts(zone, a_form("h1", VCPU=8))
@@ -322,7 +329,7 @@ def _claim_both(
 ) -> None:
     copies = {host: count for host, count in wanted.items() if host < len(ids)}
     before = [Counter(used) for used in plain.used]
-    expected = {host: min(count, plain.room(host, resources)) for host, count in copies.items() if count}
+    expected = {host: min(count, plain.room(host, resources)) for host, count in copies.items()}
 
     taken = claim(zone, {ids[host]: count for host, count in copies.items()}, resources)
 

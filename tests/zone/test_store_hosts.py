@@ -25,6 +25,7 @@ from tests.builders.one_zone import (
     sql,
     used_on,
 )
+from tests.builders.stores import statements_read_by
 from zonesched.errors import BadRequest, Conflict, Forbidden, NotFound
 from zonesched.model.aggregate import Aggregate
 from zonesched.model.caller import Caller, Role
@@ -449,6 +450,32 @@ def test_hypervisors_say_what_is_there_and_what_is_used(tmp_path: Path) -> None:
     vcpu = view.resources["VCPU"]
     assert (vcpu.total, vcpu.capacity, vcpu.used, vcpu.allocation_ratio) == (8, 16, 3, 2.0)
     assert hosts.list_hypervisors(zone) == [view]
+
+
+@pytest.mark.sqlite
+def test_hosts_are_listed_with_the_number_of_their_instances_and_no_row_of_these_is_read(
+    tmp_path: Path,
+) -> None:
+    zone = a_zone(tmp_path)
+    h1, _ = add_hosts(zone, a_form("h1"), a_form("h2"))
+    for _ in range(2):
+        boot_on(zone, h1)
+
+    statements = statements_read_by(zone.store, lambda: hosts.list_hypervisors(zone))
+
+    assert {h.name: h.num_instances for h in hosts.list_hypervisors(zone)} == {"h1": 2, "h2": 0}
+    assert not [one for one in statements if "instances" in one]
+
+
+@pytest.mark.sqlite
+def test_a_brief_list_of_hosts_reads_neither_inventories_nor_instances(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    h1, h2 = add_hosts(zone, a_form("h1"), a_form("h2"))
+
+    statements = statements_read_by(zone.store, lambda: hosts.list_states(zone, hosts.EVERY))
+
+    assert {state.id for state in hosts.list_states(zone, hosts.EVERY)} == {h1, h2}
+    assert not [one for one in statements if "inventories" in one or "placements" in one]
 
 
 def test_a_hypervisor_whose_agent_is_silent_is_down(tmp_path: Path) -> None:

@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from flask import Response
+from werkzeug.datastructures import Headers
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIEnvironment
+
+NO_CONTENT, NOT_MODIFIED = 204, 304
+URLS = ("Location", "Content-Location")
+"""Headers that werkzeug makes absolute."""
+
+
+class _Complete(Response):
+    """Response with all its headers: werkzeug copies and looks through those of each answer otherwise."""
+
+    def get_wsgi_headers(self, environ: WSGIEnvironment) -> Headers:
+        if self.status_code in (NO_CONTENT, NOT_MODIFIED) or any(name in self.headers for name in URLS):
+            return super().get_wsgi_headers(environ)
+        return self.headers
 
 
 @dataclass
@@ -26,14 +43,11 @@ class Answer:
                 data = self.body
             case _:
                 data = orjson.dumps(self.body)
-        response = Response(data, status=self.status, content_type=self.media_type if data else None)
+        response = _Complete(data, status=self.status, content_type=self.media_type if data else None)
         response.headers.update(self.headers)
         if not data:
             response.headers.pop("Content-Type", None)
         return response
-
-
-NO_CONTENT = 204
 
 
 def ok(body: Any) -> Answer:

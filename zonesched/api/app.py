@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
+from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
 from flask import Flask, Response, g, request
+from flask.globals import request_ctx
 from werkzeug.exceptions import HTTPException
 
 from zonesched import tracing
@@ -16,6 +18,7 @@ from zonesched.api import cors, errors
 from zonesched.api.audit_log import AuditEntry, AuditLog, is_kept, timestamp
 from zonesched.api.call import Site
 from zonesched.api.dispatch import serve
+from zonesched.api.host import read_host
 from zonesched.api.metrics import ApiMetrics
 from zonesched.api.microversion import OLDEST, answer_headers
 from zonesched.api.openapi import document
@@ -50,9 +53,16 @@ SITE = "zonesched_site"
 HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
+class _Application(Flask):
+    """Flask for functions that are no coroutines: it would look at each of them in every request."""
+
+    def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        return func
+
+
 def create_app(zone: Zone) -> Flask:
     """The application that serves a zone: every URL of the table at / and under /v2.1."""
-    app = Flask("zonesched", static_folder=None)
+    app = _Application("zonesched", static_folder=None)
     site = Site(
         zone=zone,
         limits=Limits.from_conf(zone.conf),
@@ -72,6 +82,7 @@ def create_app(zone: Zone) -> Flask:
         log.warning("auth_strategy is noauth: everybody who reaches this zone is its admin")
         if not zone.conf.noauth_force:
             _answer_at_loopback_alone(app)
+    app.before_request(lambda: read_host(request))
     return app
 
 
@@ -82,7 +93,8 @@ def _document(with_users: bool) -> bytes:
 
 def _view(site: Site, routes: Sequence[Route], /, **args: str) -> Response:
     g.route = routes[0].path
-    return serve(site, routes, request, args).to_response()
+    # Not the proxy, which looks for it in the context of the thread at each access.
+    return serve(site, routes, request_ctx.request, args).to_response()
 
 
 def _answer_faults(app: Flask) -> None:
@@ -203,6 +215,7 @@ def _follow(app: Flask, site: Site) -> None:
         if origins:
             response.vary.add("Origin")
             headers.update(cors.answer_headers(origins, request))
-        headers["x-openstack-request-id"] = known.request_id
-        headers["x-compute-request-id"] = known.request_id
+        # No handler gives these, and to look for what is to be replaced takes longer than the rest.
+        headers.add("x-openstack-request-id", known.request_id)
+        headers.add("x-compute-request-id", known.request_id)
         return response

@@ -10,9 +10,8 @@ import orjson
 from flask import Request
 
 from zonesched.errors import BadRequest, TooLarge
-from zonesched.model.json_shape import Verdict, judge
+from zonesched.model.json_shape import DEEPEST, Verdict, judge
 
-DEEPEST = 32
 JSON_TYPE = "application/json"
 
 
@@ -79,6 +78,8 @@ def read_query(request: Request, repeated: frozenset[str] = frozenset()) -> dict
     Raises BadRequest for another one given twice, and for a NUL character.
     """
     found: dict[str, str | list[str]] = {}
+    if not request.query_string:
+        return found
     for name, values in request.args.lists():
         if len(values) > 1 and name not in repeated:
             raise BadRequest(f"{name[:255]}: given more than once.", field=name[:255])

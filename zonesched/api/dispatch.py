@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from flask import Request, g
 
-from zonesched.api import profile
+from zonesched.api import cors, profile
 from zonesched.api.answer import Answer
 from zonesched.api.auth import EVERYBODY, authenticate
 from zonesched.api.body import parse_object, read_body, read_query
@@ -38,6 +38,7 @@ def serve(site: Site, routes: Sequence[Route], request: Request, args: Mapping[s
 
     Raises ZoneschedError for every refusal.
     """
+    cors.check_page(site.zone.conf.cors_allowed_origins, request)
     try:
         route, caller = _admit(site, routes, request)
     except StoreError as error:

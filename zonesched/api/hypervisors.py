@@ -9,58 +9,73 @@ from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
 from zonesched.errors import NotFound
 from zonesched.model.capacity import NOTHING_SET, Inventory
+from zonesched.model.host_query import HostQuery
 from zonesched.model.host_totals import NO_TOTALS, ClassTotals
 from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU
-from zonesched.model.views import HypervisorView, ResourceUse
+from zonesched.model.views import HypervisorState, HypervisorView, ResourceUse
 from zonesched.services.hosts import host_settings, hosts
+from zonesched.services.zone import Zone
 
-CPU_INFO_IS_OBJECT, WITHOUT_SIZES = 28, 88
-"""Microversions: with an object as `cpu_info`; with a host's uptime, and without sizes of its workload."""
+CPU_INFO_IS_OBJECT, PAGED, WITHOUT_SIZES = 28, 33, 88
+"""Microversions: with an object as `cpu_info`; with pages; with a host's uptime, and without sizes of its
+workload."""
 
 _UNREPORTED = ("current_workload", "disk_available_least")
 """Sums of what no agent reports."""
 
 PAGE = 1000
 
+Listed = HypervisorState | HypervisorView
+H = TypeVar("H", HypervisorState, HypervisorView)
+
 NOTHING = ResourceUse(0, 0, 1.0, capacity=0, used=0, reported=Inventory(0), setting=NOTHING_SET)
 
 
 def list_brief(call: Call) -> Answer:
     """List the hosts of this zone, with id, name and state."""
-    return _list(call, lambda host: _brief(host))
+    return _list(call, hosts.list_states, _brief)
 
 
 def list_detail(call: Call) -> Answer:
     """List the hosts of this zone, with their inventories and usage."""
-    return _list(call, lambda host: _full(call, host))
+    return _list(call, hosts.list_hypervisors, lambda host: _full(call, host))
 
 
-def _list(call: Call, to_json: Callable[[HypervisorView], dict[str, Any]]) -> Answer:
-    query = call.query
-    if query.hypervisor_hostname_pattern:
-        found, more = _named(call, query.hypervisor_hostname_pattern), False
-    elif query.limit or query.marker:
-        limit = query.limit or PAGE
-        found = hosts.page_hypervisors(call.zone, query.marker, limit + 1)
-        found, more = found[:limit], len(found) > limit
-    else:
-        found, more = hosts.list_hypervisors(call.zone), False
-    body: dict[str, Any] = {"hypervisors": [to_json(host) for host in found]}
+def _list(
+    call: Call, read: Callable[[Zone, HostQuery], list[H]], to_json: Callable[[H], dict[str, Any]]
+) -> Answer:
+    query, limit = call.query, _limit(call)
+    found = read(call.zone, HostQuery(query.hypervisor_hostname_pattern, query.marker, limit and limit + 1))
+    if query.hypervisor_hostname_pattern and not query.marker:
+        _check_any(found)
+    page = found[: limit or None]
+    body: dict[str, Any] = {"hypervisors": [to_json(host) for host in page]}
     if query.with_servers:
-        _add_servers(call, found, body["hypervisors"])
-    if more:
-        body["hypervisors_links"] = call.links.next_page(found[-1].id)
+        _add_servers(call, page, body["hypervisors"])
+    if len(found) > len(page):
+        body["hypervisors_links"] = call.links.next_page(page[-1].id)
     return ok(body)
 
 
-def _named(call: Call, text: str) -> list[HypervisorView]:
-    found = hosts.named_hypervisors(call.zone, text)
-    if not found:
-        raise NotFound("No host of this zone has such a name.", code="host_not_found", field="id")
+def _limit(call: Call) -> int:
+    """Return how many hosts a page has; 0 for a client that knows no pages, or asks for hosts by name."""
+    query = call.query
+    is_paged = query.marker or (call.version.has(PAGED) and not query.hypervisor_hostname_pattern)
+    return query.limit or (PAGE if is_paged else 0)
+
+
+def _named(call: Call) -> list[HypervisorState]:
+    found = hosts.list_states(call.zone, HostQuery(call.args["id"]))
+    _check_any(found)
     return found
 
 
-def _add_servers(call: Call, found: Sequence[HypervisorView], to: Sequence[dict[str, Any]]) -> None:
+def _check_any(found: Sequence[Listed]) -> None:
+    if not found:
+        raise NotFound("No host of this zone has such a name.", code="host_not_found", field="id")
+
+
+def _add_servers(call: Call, found: Sequence[Listed], to: Sequence[dict[str, Any]]) -> None:
     placed = hosts.instances_on(call.zone.store, [host.id for host in found])
     for host, content in zip(found, to, strict=True):
         content["servers"] = [{"uuid": one.uuid, "name": one.name} for one in placed.get(host.id, ())]
@@ -76,12 +91,12 @@ def statistics(call: Call) -> Answer:
 
 def search(call: Call) -> Answer:
     """List the hosts whose names have this text in them."""
-    return ok({"hypervisors": [_brief(host) for host in _named(call, call.args["id"])]})
+    return ok({"hypervisors": [_brief(host) for host in _named(call)]})
 
 
 def list_servers(call: Call) -> Answer:
     """List the hosts whose names have this text in them, with the instances on each."""
-    found = _named(call, call.args["id"])
+    found = _named(call)
     content = [_brief(host) for host in found]
     _add_servers(call, found, content)
     return ok({"hypervisors": content})
@@ -107,7 +122,7 @@ def change(call: Call) -> Answer:
     return ok({"hypervisor": _full(call, changed)})
 
 
-def _brief(host: HypervisorView) -> dict[str, Any]:
+def _brief(host: Listed) -> dict[str, Any]:
     return {
         "id": host.id,
         "hypervisor_hostname": host.name,

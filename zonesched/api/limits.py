@@ -13,7 +13,7 @@ from zonesched.errors import Forbidden
 from zonesched.model.caller import Role
 from zonesched.model.openstack_time import iso_time
 from zonesched.services.catalog import keypairs, quota_overrides
-from zonesched.services.catalog.quota_overrides import LimitsView
+from zonesched.services.catalog.quota_overrides import LimitsView, ProjectUse
 from zonesched.services.state.quotas import Limit
 
 WITHOUT_NETWORKS, WITHOUT_IMAGES, WITHOUT_FILES = 36, 39, 57
@@ -39,14 +39,14 @@ def show(call: Call) -> Answer:
     project_id = call.query.tenant_id or call.caller.project_id
     if project_id != call.caller.project_id and call.caller.role is not Role.ADMIN:
         raise Forbidden("tenant_id: only an admin reads another project's limits.", field="tenant_id")
-    found = _json(quota_overrides.of_project(store, quotas, project_id).limits, _now(call))
-    found["absolute"] |= _nova_json(call, project_id, found["absolute"])
+    limits, used = quota_overrides.limits_and_use(store, quotas, call.zone.uuid, project_id)
+    found = _json(limits, _now(call))
+    found["absolute"] |= _nova_json(call, used, found["absolute"])
     return ok({"limits": found})
 
 
-def _nova_json(call: Call, project_id: str, absolute: Mapping[str, int]) -> dict[str, int]:
+def _nova_json(call: Call, used: ProjectUse, absolute: Mapping[str, int]) -> dict[str, int]:
     """Return the limits of a project under OpenStack Nova's names; -1 is none."""
-    used = quota_overrides.use_of_project(call.zone.store, call.zone.uuid, project_id)
     found = {
         "maxTotalInstances": shown(absolute["project_instances"]),
         "maxTotalCores": UNLIMITED,

@@ -6,7 +6,7 @@ limit the rest. Its own form, with the other limits of projects and parents, is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zonesched.api.answer import Answer, ok
@@ -16,7 +16,7 @@ from zonesched.api.schemas.quota_sets import QuotaSet
 from zonesched.errors import BadRequest, NotFound
 from zonesched.model.caller import Role
 from zonesched.services.catalog import keypairs, quota_overrides
-from zonesched.services.catalog.quota_overrides import LimitsView
+from zonesched.services.state.quotas import Limit
 
 PROJECT_INSTANCES = "project_instances"
 UNLIMITED = -1
@@ -33,14 +33,14 @@ def show(call: Call) -> Answer:
     """Show the quotas of a project; a member sees those of their own."""
     project = _readable(call)
     found = quota_overrides.of_project(call.zone.store, call.zone.quotas, project)
-    return ok({"quota_set": {"id": project, **_quotas(call, _instances(found))}})
+    return ok({"quota_set": {"id": project, **_quotas(call, _instances(found.limits))}})
 
 
 def show_detail(call: Call) -> Answer:
     """Show the quotas of a project with their use."""
     project = _readable(call)
-    found = quota_overrides.of_project(call.zone.store, call.zone.quotas, project)
-    used = quota_overrides.use_of_project(call.zone.store, call.zone.uuid, project)
+    zone = call.zone
+    limits, used = quota_overrides.limits_and_use(zone.store, zone.quotas, zone.uuid, project)
     in_use = {
         "instances": used.instances,
         "cores": used.vcpus,
@@ -49,7 +49,7 @@ def show_detail(call: Call) -> Answer:
     }
     quotas = {
         name: {"limit": value, "in_use": in_use.get(name, 0), "reserved": 0}
-        for name, value in _quotas(call, _instances(found)).items()
+        for name, value in _quotas(call, _instances(limits)).items()
     }
     return ok({"quota_set": {"id": project, **quotas}})
 
@@ -74,7 +74,7 @@ def change(call: Call) -> Answer:
         changes = {PROJECT_INSTANCES: wanted}
         quota_overrides.change_project(zone.store, zone.quotas, call.args["id"], changes)
     found = quota_overrides.of_project(zone.store, zone.quotas, call.args["id"])
-    return ok({"quota_set": _quotas(call, _instances(found))})
+    return ok({"quota_set": _quotas(call, _instances(found.limits))})
 
 
 def reset(call: Call) -> Answer:
@@ -133,8 +133,8 @@ def _readable(call: Call) -> str:
     return project
 
 
-def _instances(found: LimitsView) -> int:
-    return next(limit.value for limit in found.limits if limit.name == PROJECT_INSTANCES)
+def _instances(limits: Sequence[Limit]) -> int:
+    return next(limit.value for limit in limits if limit.name == PROJECT_INSTANCES)
 
 
 def shown(instances: int) -> int:

@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from zonesched.api.call import Call
 from zonesched.api.microversion import NEWEST
-from zonesched.api.server_json import server_json
+from zonesched.api.server_json import details_json, server_json
 from zonesched.errors import BadRequest
 from zonesched.model.caller import Role
 from zonesched.model.name_pattern import is_pattern, searching
+from zonesched.model.server_hostname import hostname_of
 from zonesched.model.views import ServerView
+from zonesched.services.owners.servers import Search
 
-Condition = Callable[[ServerView, dict[str, Any]], bool]
-"""Tells whether a server, and its JSON of the newest version, is asked for."""
+HOSTNAME = "OS-EXT-SRV-ATTR:hostname"
+Shown = Mapping[str, Any]
+OfName = Callable[[str], bool]
+OfMembers = Callable[[Shown], bool]
+OfView = Callable[[ServerView], bool]
 
-EXACT = {
+OF_DETAILS = {
     "key_name": "key_name",
-    "availability_zone": "OS-EXT-AZ:availability_zone",
-    "pinned_availability_zone": "pinned_availability_zone",
     "asked_description": "description",
-    "hostname": "OS-EXT-SRV-ATTR:hostname",
+    "hostname": HOSTNAME,
     "access_ip_v4": "accessIPv4",
     "access_ip_v6": "accessIPv6",
+}
+"""Members that a filter names exactly, and that a server has from its name and its passthrough alone."""
+
+EXACT = {
+    "availability_zone": "OS-EXT-AZ:availability_zone",
+    "pinned_availability_zone": "pinned_availability_zone",
     "vm_state": "OS-EXT-STS:vm_state",
     "task_state": "OS-EXT-STS:task_state",
 }
-"""Members that a filter names exactly."""
+"""Other members that a filter names exactly."""
 
 BEGINNINGS = {
     "created_at": "created",
@@ -40,79 +49,100 @@ OF_ADMIN = {"host": "OS-EXT-SRV-ATTR:host", "node": "OS-EXT-SRV-ATTR:hypervisor_
 """The same, of an admin; others' are ignored, as in OpenStack Nova."""
 
 
-def asked(call: Call) -> Callable[[ServerView], bool] | None:
-    """Return a function that tells whether a server is asked for; None where the database knows all filters.
+def asked(call: Call) -> Search | None:
+    """Return the filters that the database does not know; None where it knows all of them.
 
     Raises BadRequest for a name that is no regular expression.
     """
     if call.caller.role is Role.PARENT:
         return None
-    conditions = _conditions(call)
-    if not conditions:
+    query = call.query
+    names = [_pattern(query.asked_name)] if is_pattern(query.asked_name) else []
+    of_details, of_view, of_shown = _of_details(call), _of_view(call), _of_shown(call)
+    if not (names or of_details or of_view or of_shown):
         return None
 
-    def is_asked(view: ServerView) -> bool:
+    def by_details(name: str, passthrough: Mapping[str, Any]) -> bool:
+        if not all(matches(name) for matches in names):
+            return False
+        if not of_details:
+            return True
+        details = {**details_json(passthrough), HOSTNAME: hostname_of(name, passthrough)}
+        return all(condition(details) for condition in of_details)
+
+    def by_view(view: ServerView) -> bool:
+        if not all(condition(view) for condition in of_view):
+            return False
+        if not of_shown:
+            return True
         shown = server_json(view, call.links, NEWEST)
-        return all(condition(view, shown) for condition in conditions)
+        return all(condition(shown) for condition in of_shown)
 
-    return is_asked
+    return Search(by_details, by_view)
 
 
-def _conditions(call: Call) -> list[Condition]:
+def _of_details(call: Call) -> list[OfMembers]:
+    query = call.query
+    found = [_equals(member, value) for name, member in OF_DETAILS.items() if (value := getattr(query, name))]
+    if query.auto_disk_config is not None:
+        found.append(_equals("OS-DCF:diskConfig", "AUTO" if query.auto_disk_config else "MANUAL"))
+    if query.config_drive is not None:
+        found.append(lambda shown: bool(shown["config_drive"]) == query.config_drive)
+    return [*found, *_tag_conditions(call)]
+
+
+def _of_view(call: Call) -> list[OfView]:
+    query = call.query
+    found: list[OfView] = []
+    if query.launch_index is not None and call.caller.role is Role.ADMIN:
+        found.append(lambda view: view.launch_index == query.launch_index)
+    if query.asked_image:
+        found.append(lambda view: view.image.id == query.asked_image)
+    return found
+
+
+def _of_shown(call: Call) -> list[OfMembers]:
     query = call.query
     names = {**EXACT, **(OF_ADMIN if call.caller.role is Role.ADMIN else {})}
     found = [_equals(member, value) for name, member in names.items() if (value := getattr(query, name))]
     found += [_begins(member, text) for name, member in BEGINNINGS.items() if (text := getattr(query, name))]
-    if query.auto_disk_config is not None:
-        found.append(_equals("OS-DCF:diskConfig", "AUTO" if query.auto_disk_config else "MANUAL"))
     if query.power_state is not None:
         found.append(_equals("OS-EXT-STS:power_state", query.power_state))
     if query.progress is not None:
         found.append(_equals("progress", query.progress))
-    if query.launch_index is not None and call.caller.role is Role.ADMIN:
-        found.append(lambda view, shown: view.launch_index == query.launch_index)
-    if query.config_drive is not None:
-        found.append(lambda view, shown: bool(shown["config_drive"]) == query.config_drive)
-    if query.locked is not None:
-        found.append(lambda view, shown: (view.locked_reason is not None) == query.locked)
-    if query.asked_image:
-        found.append(lambda view, shown: view.image.id == query.asked_image)
-    if is_pattern(query.asked_name):
-        matches = _pattern(query.asked_name)
-        found.append(lambda view, shown: matches(view.name))
-    return [*found, *_tag_conditions(call)]
+    return found
 
 
-def _equals(member: str, value: Any) -> Condition:
-    return lambda view, shown: shown.get(member) == value
+def _equals(member: str, value: Any) -> OfMembers:
+    return lambda shown: shown.get(member) == value
 
 
-def _begins(member: str, text: str) -> Condition:
+def _begins(member: str, text: str) -> OfMembers:
     # OpenStack Nova's database has a space between day and time, and no zone.
     beginning = text.replace(" ", "T").removesuffix("Z")
-    return lambda view, shown: (shown[member] or "").startswith(beginning)
+    return lambda shown: (shown[member] or "").startswith(beginning)
 
 
-def _pattern(text: str) -> Callable[[str], bool]:
+def _pattern(text: str) -> OfName:
     try:
         return searching(text)
     except ValueError as error:
         raise BadRequest(f"name: is no regular expression of RE2: {error}.", field="name") from None
 
 
-def _tag_conditions(call: Call) -> list[Condition]:
+def _tag_conditions(call: Call) -> list[OfMembers]:
     query = call.query
     every, some = _tags(query.tags), _tags(query.tags_any)
     not_every, none = _tags(query.not_tags), _tags(query.not_tags_any)
-    found: list[Condition] = []
+    found: list[OfMembers] = []
     if every:
-        found.append(lambda view, shown: every <= set(shown["tags"]))
+        found.append(lambda shown: every <= set(shown["tags"]))
     if some:
-        found.append(lambda view, shown: not some.isdisjoint(shown["tags"]))
+        found.append(lambda shown: not some.isdisjoint(shown["tags"]))
     if not_every:
-        found.append(lambda view, shown: not not_every <= set(shown["tags"]))
+        found.append(lambda shown: not not_every <= set(shown["tags"]))
     if none:
-        found.append(lambda view, shown: none.isdisjoint(shown["tags"]))
+        found.append(lambda shown: none.isdisjoint(shown["tags"]))
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from zonesched.api.links import Links
@@ -145,7 +146,7 @@ def server_json(view: ServerView, links: Links, version: Microversion) -> dict[s
         "stale": view.stale,
         "locked": view.locked_reason is not None,
         "locked_reason": view.locked_reason or None,
-        **_passthrough(view),
+        **details_json(view.passthrough),
         **_extensions(view),
         **_host(view),
         **_fault(view),
@@ -188,8 +189,8 @@ def _image(view: ServerView, links: Links, version: Microversion) -> dict[str, A
     return {**found, "properties": dict(view.image.properties)} if version.has(IMAGE_PROPERTIES) else found
 
 
-def _passthrough(view: ServerView) -> dict[str, Any]:
-    passthrough = view.passthrough
+def details_json(passthrough: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members that come from a server's passthrough alone."""
     return {
         "metadata": passthrough.get("metadata", {}),
         "key_name": passthrough.get("key_name"),

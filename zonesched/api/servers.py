@@ -128,10 +128,10 @@ def _list(call: Call) -> tuple[list[ServerView], str]:
     if call.query.all_tenants and call.caller.role is not Role.ADMIN:
         raise Forbidden("all_tenants: only an admin lists other projects.", field="all_tenants")
     by_admin = call.caller.role is Role.ADMIN
-    query, is_asked = call.query.to_query(by_admin=by_admin), server_filters.asked(call)
+    query, search = call.query.to_query(by_admin=by_admin), server_filters.asked(call)
     if call.query.names_what_no_server_has and call.caller.role is not Role.PARENT:
         return [], ""
-    found, marker = servers.list_servers(call.zone, call.caller, query, is_asked)
+    found, marker = servers.list_servers(call.zone, call.caller, query, search)
     return list(found), marker
 
 

@@ -25,11 +25,13 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from zonesched.compute.credentials import Credentials, read_credentials
 from zonesched.errors import ConfigError
+from zonesched.model.json_shape import DEEPEST
 
 MAX_BYTES = 2**20
 MAX_DOTS = 16
@@ -37,6 +39,9 @@ MAX_DOTS = 16
 
 _PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
 _DEEP_KEY = re.compile(rf"(?<![\w-])(?:{_PART}\.[ \t]*+){{{MAX_DOTS + 1}}}")
+
+_BRACKETS = {"[": 1, "{": 1, "]": -1, "}": -1}
+_BRACKET = re.compile(r"[][{}]")
 
 _ZONE_KEYS = {
     "credentials": str,
@@ -96,8 +101,6 @@ def read_tree(path: Path) -> tuple[WantedZone, ...]:
     # tomllib lets the plain ValueError of a number with too many digits through.
     except (OSError, ValueError, _Fault) as error:
         raise ConfigError(f"{path}: {error}") from None
-    except RecursionError:
-        raise ConfigError(f"{path}: a value is nested too deeply") from None
     try:
         _check_keys("the file", content, {"zones": dict})
         zones = {name: _zone(path.parent, name, section) for name, section in content["zones"].items()}
@@ -120,6 +123,9 @@ def _bounded(path: Path) -> str:
     if deep := _DEEP_KEY.search(text):
         line = text.count("\n", 0, deep.start()) + 1
         raise _Fault(f"line {line}: a key has more than {MAX_DOTS} dots")
+    levels = accumulate(_BRACKETS[bracket] for bracket in _BRACKET.findall(text))
+    if max(levels, default=0) > DEEPEST:
+        raise _Fault(f"brackets nest deeper than {DEEPEST} levels")
     return text
 
 

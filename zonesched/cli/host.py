@@ -11,7 +11,7 @@ import click
 
 from zonesched.cli.group import CommandGroup
 from zonesched.cli.host_drain import drain
-from zonesched.cli.lookup import find, find_id
+from zonesched.cli.lookup import PAGE, find_host, whole_list
 from zonesched.cli.output import by_name, check_fields, print_item, print_list
 from zonesched.cli.pairs import read_pairs
 from zonesched.cli.session import Session, item_options, list_options, pass_session, zone_options
@@ -30,7 +30,7 @@ def host() -> None:
 @pass_session
 def list_(session: Session) -> None:
     """List all hosts by name, with used / capacity of each resource class."""
-    answer = session.call("GET", "/os-hypervisors/detail")
+    answer = whole_list(session, "/os-hypervisors/detail", "hypervisors", {"limit": PAGE})
     hosts = by_name(answer["hypervisors"], "hypervisor_hostname")
     classes = sorted({name for found in hosts for name in found["resources"]})
     print_list(session, answer, _columns(classes), [_row(found) for found in hosts])
@@ -67,7 +67,7 @@ def _row(found: Mapping[str, Any]) -> dict[str, Any]:
 @pass_session
 def show(session: Session, name_or_id: str) -> None:
     """Show one host, by name or id."""
-    _print(session, {"hypervisor": find(session, "/os-hypervisors/detail", "hypervisors", name_or_id)})
+    _print(session, session.call("GET", f"/os-hypervisors/{find_host(session, name_or_id)['id']}"))
 
 
 @host.command("set")
@@ -106,7 +106,7 @@ def set_(
         raise click.UsageError(
             "nothing to change is named: use --ratio, --reserved, --unset-ratio or --unset-reserved"
         )
-    id = find_id(session, "/os-hypervisors", "hypervisors", name_or_id)
+    id = find_host(session, name_or_id)["id"]
     _print(session, session.call("PUT", f"/os-hypervisors/{id}", {"hypervisor": {"resources": changes}}))
 
 
@@ -116,7 +116,7 @@ def set_(
 @pass_session
 def delete(session: Session, name_or_id: str) -> None:
     """Remove a host without instances; its agent registers it again when it starts."""
-    id = find_id(session, "/os-hypervisors", "hypervisors", name_or_id)
+    id = find_host(session, name_or_id)["id"]
     session.call("DELETE", f"/os-services/{id}")
 
 
@@ -130,7 +130,7 @@ def delete(session: Session, name_or_id: str) -> None:
 def evacuate(session: Session, name_or_id: str, fenced: bool) -> None:
     """Place all instances of a host that is down anew; their disks and memory there are lost."""
     check_fields(session, ("evacuated", "moving"))
-    id = find_id(session, "/os-hypervisors", "hypervisors", name_or_id)
+    id = find_host(session, name_or_id)["id"]
     answer = session.call("POST", f"/os-services/{id}/action", {"evacuate": {"fenced": fenced}})
     print_item(session, answer, answer)
 

@@ -9,8 +9,9 @@ from typing import Any, TextIO
 
 import click
 
-from zonesched.cli.lookup import find, pages
+from zonesched.cli.lookup import find_host, pages
 from zonesched.cli.output import check_list_options, print_list
+from zonesched.cli.polling import poll
 from zonesched.cli.server_actions import PAUSE_S, TASK
 from zonesched.cli.session import Session, list_options, pass_session
 from zonesched.cli.table import Column
@@ -44,7 +45,7 @@ def drain(session: Session, name_or_id: str, parallel: int, reason: str) -> None
     on later.
     """
     check_list_options(session, COLUMNS)
-    host = find(session, "/os-hypervisors", "hypervisors", name_or_id)
+    host = find_host(session, name_or_id)
     id, name = str(host["id"]), str(host["hypervisor_hostname"])
     if reason or host["status"] != "disabled":
         change = {"status": "disabled"} | ({"disabled_reason": reason} if reason else {})
@@ -160,12 +161,14 @@ class Drain:
         """Find the instances whose old place is kept here until their resize is confirmed or reverted."""
         params = {"source_compute": self.host_name, "status": "finished"}
         ids = {one["instance_uuid"] for one in pages(self.session, "/os-migrations", "migrations", params)}
-        servers = {id: self._server(id) for id in sorted(ids)}
-        return {
-            id: Left(id, one["name"], UNCONFIRMED, "Its resize waits to be confirmed or reverted.")
-            for id, one in servers.items()
-            if one
-        }
+        kept = {id: left for id, left in self.left.items() if id in ids and left.error_code == UNCONFIRMED}
+        # Each is read for its name alone, and only once.
+        for id in sorted(ids - kept.keys()):
+            if server := self._server(id):
+                kept[id] = Left(
+                    id, server["name"], UNCONFIRMED, "Its resize waits to be confirmed or reverted."
+                )
+        return kept
 
     def _move(self, id: str, name: str) -> None:
         """Ask an instance to move, unless it moves, cannot, or has something else under way."""
@@ -242,7 +245,7 @@ class Progress:
 def _drain(session: Session, work: Drain, progress: Progress) -> Seen:
     work.resume()
     while True:
-        seen = work.look()
+        seen = poll(session, work.look)
         progress.show(seen.line)
         if seen.has_ended:
             return seen

@@ -16,6 +16,7 @@ from rich.text import Text
 from zonesched.cli.group import CommandGroup
 from zonesched.cli.lookup import find_reservation_id, pages
 from zonesched.cli.output import live_console, print_item, print_json, print_list
+from zonesched.cli.polling import poll
 from zonesched.cli.server import HERE, delete_one
 from zonesched.cli.server_targets import count_refused, ids_of_boot
 from zonesched.cli.session import Session, item_options, list_options, pass_session, zone_options
@@ -191,11 +192,11 @@ def watch(session: Session, id: str, pause_s: float = 0.5) -> None:
 
 
 def _follow(session: Session, id: str, pause_s: float) -> Mapping[str, Any]:
-    found = _read(session, id)
+    found = poll(session, _read, session, id)
     with Live(_progress(found), console=live_console(), transient=session.as_json) as live:
         while found["state"] == UNFINISHED:
             session.pause(pause_s)
-            found = _read(session, id)
+            found = poll(session, _read, session, id)
             live.update(_progress(found))
     return found
 

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from zonesched.cli.lookup import find_reservation_id, find_server_id, pages
 from zonesched.cli.output import check_list_options, live_console, print_json, print_list
+from zonesched.cli.polling import poll
 from zonesched.cli.server_targets import print_refusal
 from zonesched.cli.session import Session, list_options, pass_session, zone_options
 from zonesched.cli.table import CONTROLS, Column
@@ -205,7 +206,7 @@ def _act(session: Session, body: Body, names: tuple[str, ...], reservation: str 
         ids, is_refused = _act_on_named(session, body, list(dict.fromkeys(names)))
     if wait:
         _wait(session, ids, reservation)
-        rows = [_result(session, id) for id in ids]
+        rows = [poll(session, _result, session, id) for id in ids]
     else:
         rows = [{"id": id, "result": "accepted", "error_code": ""} for id in ids]
     if rows:
@@ -242,11 +243,11 @@ def _act_on_boot(session: Session, body: Body, reservation_id: str) -> tuple[lis
 
 def _wait(session: Session, ids: Sequence[str], reservation: str | None) -> None:
     """Show the progress of actions live until each instance has none under way."""
-    busy = _busy(session, ids, reservation)
+    busy = poll(session, _busy, session, ids, reservation)
     with Live(_progress(busy, len(ids)), console=live_console(), transient=True) as live:
         while busy:
             session.pause(PAUSE_S)
-            busy = _busy(session, busy, reservation)
+            busy = poll(session, _busy, session, busy, reservation)
             live.update(_progress(busy, len(ids)))
 
 

@@ -15,6 +15,7 @@ from zonesched.cli.output import print_json
 from zonesched.cli.reservation import watch
 from zonesched.cli.session import Session, pass_session, zone_options
 from zonesched.cli.why import print_dry_run
+from zonesched.model.json_shape import DEEPEST, nests_deeper
 
 
 @click.command()
@@ -129,10 +130,12 @@ def _hint(text: str) -> tuple[str, Any]:
     key, separator, value = text.partition("=")
     if not key or not separator:
         raise click.UsageError(f"--hint {text!r} is not KEY=VALUE")
+    if nests_deeper(value, DEEPEST):
+        return key, value
     try:
         found = json.loads(value)
         # Python reads NaN and numbers beyond its range too, which are no JSON.
         json.dumps(found, allow_nan=False)
-    except (ValueError, RecursionError):
+    except ValueError:
         return key, value
     return key, found

@@ -12,6 +12,7 @@ import click
 from zonesched.cli.host_drain import COLUMNS, Left, Progress
 from zonesched.cli.lookup import find
 from zonesched.cli.output import check_list_options, print_list
+from zonesched.cli.polling import poll
 from zonesched.cli.server_actions import PAUSE_S, TASK
 from zonesched.cli.session import Session, list_options, pass_session
 from zonesched.compute.connection import ZoneCallError, ZoneRefused
@@ -44,8 +45,10 @@ def drain(session: Session, name_or_id: str, parallel: int, watch: bool) -> None
     work = Drain(session, str(child["id"]), str(child["name"]), parallel)
     progress = Progress(sys.stderr)
     try:
-        while not work.look(progress) and watch:
+        has_ended = work.look(progress)
+        while watch and not has_ended:
             session.pause(PAUSE_S)
+            has_ended = poll(session, work.look, progress)
     except (KeyboardInterrupt, ZoneCallError) as stop:
         progress.end()
         click.echo(

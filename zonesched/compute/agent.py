@@ -54,9 +54,15 @@ ZONE_RESTORED = "zone_restored"
 OF_ANOTHER_AGENT = "service_belongs_to_another_agent"
 """Code of a zone in which another agent has this one's service."""
 
+URL_UNKNOWN = "url_unknown"
+"""Code of a zone that does not know a call."""
+
 CLONED = "two zones answer as one, whose machine was cloned with its database"
 
 RENEWALS_PER_LEASE = 3
+
+STUCK_S = 60.0
+"""Time after which a step that was due and has not ended is said to hang."""
 
 
 class Zone(Protocol):
@@ -110,7 +116,7 @@ class Agent:
         self._starts = ZoneStarts()
         self._host_of: Mapping[Key, str] = {}
         self._asked_consoles: Sequence[ConsoleAsk] = ()
-        self._beat_at = self._fetch_at = self._call_at = clock.monotonic()
+        self._beat_at = self._fetch_at = self._call_at = self._step_at = clock.monotonic()
         self._failures, self._put_off_why = 0, ""
         self._has_lease = self._is_unwritten = False
         lease, ends_at = driver.lease(), clock.monotonic() + rhythm.fence_after_s
@@ -125,6 +131,11 @@ class Agent:
     def has_lapsed(self) -> bool:
         """Tell whether its lease has ended, so that nothing of its instances runs."""
         return not self._driver.lease().is_held(self._clock.monotonic())
+
+    @property
+    def is_stuck(self) -> bool:
+        """Tell whether a call of its step does not return, such as on a file system that hangs."""
+        return self._clock.monotonic() > self._step_at + STUCK_S
 
     def wake(self) -> None:
         """Poll the zone at the next step, whenever that was due."""
@@ -153,7 +164,8 @@ class Agent:
             if error.code == OF_ANOTHER_AGENT:
                 # It is in no service group any more either: there it would keep the other agent's service up.
                 self.zone = ZoneIdentity()
-            self._put_off(f"the zone refused ({error.status} {error.code}): {error.message}")
+            older = " The zone is older than its agent: upgrade it first" if error.code == URL_UNKNOWN else ""
+            self._put_off(f"the zone refused ({error.status} {error.code}): {error.message}{older}")
         except LeaseUnwritten as error:
             self._put_off(f"the lease has ended and cannot be renewed: {error}; the zone hears nothing")
         else:
@@ -355,7 +367,9 @@ class Agent:
             zone_s = self._call_at - now
         else:
             zone_s = min(self._beat_at, self._fetch_at, self._renew_at) - now
-        return max(0.0, min(zone_s, self._driver.next_event_s()))
+        pause_s = max(0.0, min(zone_s, self._driver.next_event_s()))
+        self._step_at = now + pause_s
+        return pause_s
 
 
 def _failure(instruction: Instruction) -> Sequence[Event]:

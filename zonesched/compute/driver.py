@@ -47,7 +47,7 @@ class Driver(Protocol):
     def found(self) -> Sequence[Key]:
         """Return the instances of an earlier agent, once, before any other call.
 
-        `poll` reports their status.
+        `poll` reports their status, and Found for one that only comes to light later.
         """
 
     def spawn(self, wanted: Wanted) -> None:

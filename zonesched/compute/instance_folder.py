@@ -2,7 +2,8 @@
 
 lock          held by the launcher until the command runs
 wanted.json   command, environment and limits, written before anything is started
-process.json  the identity of its process, written by the launcher before the command runs
+process.json  the identity of its process, written by the launcher before the command runs; without its boot
+              once nothing of it runs
 reached.json  its last state that the driver has brought about or found; absent until it was built
 leaving.json  the attempt that it moves to; there from before its stop until it returns
 fenced        there from before the watchdog ends it until it is started again
@@ -18,7 +19,6 @@ import fcntl
 import json
 import os
 import re
-import shutil
 import stat
 import subprocess
 import tempfile
@@ -28,14 +28,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zonesched.compute import process_table
+from zonesched.compute import process_table, removal
 from zonesched.compute.desired_state import Power
 from zonesched.compute.machine import Key
 from zonesched.compute.process_table import Process
+from zonesched.compute.removal import remove_tree
 
 UNFINISHED = "unfinished."
 FOLDER = re.compile(r"[0-9A-Za-z-]+\.[0-9]+")
 """Name of an instance's folder: its uuid and attempt."""
+ENDED = "ended"
+"""In place of the boot in the record of a process of which nothing runs any more."""
 IMAGE_VARIABLE = "ZONESCHED_IMAGE"
 """Environment variable with the name of the image."""
 NAME_VARIABLE = "ZONESCHED_INSTANCE_NAME"
@@ -73,7 +76,7 @@ class FolderDamaged(ValueError):
         remedy = (
             "see that nothing of the instance runs, and remove the file"
             if path.name == "process.json"
-            else "bring it back from a copy and restart the agent, or delete the server"
+            else "bring it back from a copy, or delete the server"
         )
         super().__init__(f"{path} is damaged ({why!r}): {remedy}")
 
@@ -86,16 +89,18 @@ class InstanceFolder:
         self.path = root / f"{key.uuid}.{key.attempt}"
         self._unfinished = root / f"{UNFINISHED}{self.path.name}"
         self._copy = self._unfinished
+        self._aside: list[Path] = []
+        self._removing: subprocess.Popen[bytes] | None = None
 
     def prepare(self, wanted: Mapping[str, Any]) -> None:
         """Create the folder with its contents, atomically."""
-        _remove_tree(self._unfinished)
+        remove_tree(self._unfinished)
         (self._unfinished / "disk").mkdir(parents=True, mode=0o700)
         self._finish(wanted)
 
     def start_copy_of(self, source: Path, *, with_disk: bool) -> subprocess.Popen[bytes]:
         """Start to copy disk and output from the instance's folder on another host; else they are empty."""
-        _remove_tree(self._unfinished)
+        remove_tree(self._unfinished)
         (self._unfinished / "disk").mkdir(parents=True, mode=0o700)
         names = ("disk", "output.log") if with_disk else ()
         kept = [str(path) for name in names if (path := source / name).exists()]
@@ -122,18 +127,17 @@ class InstanceFolder:
 
     def finish_copy_to(self, shared: Path) -> None:
         """Show the finished copy to the other machines, atomically."""
-        _remove_tree(shared / self.path.name)
+        remove_tree(shared / self.path.name)
         self._copy.rename(shared / self.path.name)
 
-    def remove_copies_from(self, shared: Path) -> None:
-        """Remove what was copied for other machines, finished or not; what is out of reach stays."""
-        _remove_tree(shared / self.path.name)
-        with suppress(OSError):
-            self._remove_unfinished_from(shared)
+    def put_copies_aside(self, shared: Path) -> list[Path]:
+        """Rename what was copied for other machines, and return what is to be removed. Raises OSError."""
+        removal.put_aside(shared / self.path.name, shared / self._unfinished.name)
+        return list(shared.glob(f"{self._unfinished.name}.*"))
 
     def _remove_unfinished_from(self, shared: Path) -> None:
         for path in shared.glob(f"{self._unfinished.name}.*"):
-            _remove_tree(path)
+            remove_tree(path)
 
     def leaves_for(self) -> int:
         """Return the attempt that the instance moves to; 0 for none.
@@ -174,6 +178,13 @@ class InstanceFolder:
         found = self._read("process.json", "pid", "started", "boot_id")
         return Process(found["pid"], found["started"], found["boot_id"]) if found else None
 
+    def power(self) -> Power:
+        """Return the power state of its process."""
+        process = self.process()
+        if process is None or not process_table.is_alive(process):
+            return Power.STOPPED
+        return Power.PAUSED if process_table.are_paused(process) else Power.RUNNING
+
     def name(self) -> str:
         """Return the name of the server, as its process sees it."""
         return str(self._read("wanted.json").get("environment", {}).get(NAME_VARIABLE, ""))
@@ -199,21 +210,39 @@ class InstanceFolder:
     def note_reached(self, reached: Reached) -> None:
         """Write its state; it is on disk when this returns, so that no later agent repeats a reboot."""
         _write(self.path / "reached.json", _line_of(reached))
+        if reached.power is Power.STOPPED:
+            self._note_end()
+
+    def _note_end(self) -> None:
+        """Write that nothing of its session is left: the pid may lead a session of somebody else later.
+
+        A record stays, so that a launcher that comes late starts nothing.
+        """
+        process = self.process()
+        if process is not None and not process_table.members(process):
+            # Without room for it the record is as it was, which is right until the pid is given out again.
+            with suppress(OSError):
+                _write(self.path / "process.json", {**vars(process), "boot_id": ENDED})
 
     def empty(self, image_name: str) -> bool:
         """Remove what an ended instance has written, and name the image that it is started with next.
 
-        Return false while anything of it runs. May be repeated at any time.
+        Return false while anything of it runs or is left. May be repeated at any time.
         """
         with self._locked() as is_free:
             process = self.process()
             if not is_free or (process is not None and process_table.members(process)):
                 return False
-            _remove_tree(self.path / "disk")
-            (self.path / "disk").mkdir(exist_ok=True, mode=0o700)
-            (self.path / "output.log").unlink(missing_ok=True)
-            wanted = self._read("wanted.json")
+            wanted = self._read("wanted.json", "environment")
+            if not wanted:
+                raise FolderDamaged(self.path / "wanted.json", FileNotFoundError("it is missing"))
             environment = {**wanted["environment"], IMAGE_VARIABLE: image_name}
+            if self._removing is None and not self._aside:
+                self._aside += removal.put_aside(self.path / "disk", self._unfinished)
+                (self.path / "disk").mkdir(exist_ok=True, mode=0o700)
+            if not self._has_removed():
+                return False
+            (self.path / "output.log").unlink(missing_ok=True)
             _write(self.path / "wanted.json", {**wanted, "environment": environment})
         return True
 
@@ -241,21 +270,28 @@ class InstanceFolder:
                     (self.path / name).unlink(missing_ok=True)
 
     def remove(self) -> bool:
-        """Remove the folder, so that nothing can start; return false if anything of the instance runs."""
-        if not self.path.is_dir():
-            _remove_tree(self._unfinished)
-            return True
-        with self._locked() as is_free:
-            if not is_free:
-                return False
-            process = self.process()
-            if process is not None and process_table.members(process):
-                return False
-            # A launcher that waits for the lock finds the folder gone, and exits.
-            _remove_tree(self._unfinished)
-            self.path.rename(self._unfinished)
-        _remove_tree(self._unfinished)
+        """Remove the folder, so that nothing can start; return false while anything of it runs or is left."""
+        return self.put_aside() and self._has_removed()
+
+    def put_aside(self) -> bool:
+        """Rename the folder, so that nothing can start; return false if anything of the instance runs."""
+        if self.path.is_dir():
+            with self._locked() as is_free:
+                process = self.process()
+                if not is_free or (process is not None and process_table.members(process)):
+                    return False
+                # A launcher that waits for the lock finds the folder gone, and exits.
+                self._aside += removal.put_aside(self.path, self._unfinished)
+        self._aside += removal.put_aside(self._unfinished, self._unfinished)
         return True
+
+    def _has_removed(self) -> bool:
+        """Tell whether what was put aside is removed; until then a process of its own removes it."""
+        if self._removing is not None and self._removing.poll() is None:
+            return False
+        self._removing = removal.start(self._aside) if self._aside else None
+        self._aside = []
+        return self._removing is None
 
     def _read(self, name: str, *members: str) -> dict[str, Any]:
         """Read one of its files; empty where there is none. Raises FolderDamaged where it lacks a member."""
@@ -280,7 +316,8 @@ class InstanceFolder:
     @contextmanager
     def _locked(self) -> Iterator[bool]:
         """Hold the lock for the block, unless the launcher has it; yield whether it was taken."""
-        with open(self.path / "lock", "r+b") as lock:
+        # Made anew where it is lost: the folder may come from a copy.
+        with open(self.path / "lock", "a+b") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -296,7 +333,13 @@ def first(wanted: Mapping[str, Any]) -> Reached:
 
 def rebuilds_in(path: Path) -> int:
     """Return how many rebuilds the instance of a folder has had."""
-    return InstanceFolder(path.parent, _key_of(path)).reached().rebuilds
+    return at(path).reached().rebuilds
+
+
+def at(path: Path) -> InstanceFolder:
+    """Return the folder of an instance at a path."""
+    uuid, _, attempt = path.name.rpartition(".")
+    return InstanceFolder(path.parent, Key(uuid, int(attempt)))
 
 
 def _write(path: Path, content: Mapping[str, Any]) -> None:
@@ -306,35 +349,6 @@ def _write(path: Path, content: Mapping[str, Any]) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.rename(f"{path}.new", path)
-
-
-def _remove_tree(path: Path) -> None:
-    """Remove what is there, as far as that is possible.
-
-    An instance may have made folders that nobody may write to, as Go's module cache, or may have put
-    something else in the place of a folder.
-    """
-    if os.path.islink(path) or os.path.isfile(path):
-        with suppress(OSError):
-            path.unlink()
-    shutil.rmtree(path, ignore_errors=True)
-    if os.path.isdir(path):
-        for folder in _folders_in(path):
-            with suppress(OSError):
-                folder.chmod(0o700)
-        shutil.rmtree(path, ignore_errors=True)
-
-
-def _folders_in(path: Path) -> Iterator[Path]:
-    """Name the folders of a tree, each before it is looked into; no link is followed."""
-    yield path
-    for at, names, _ in os.walk(path):
-        yield from (folder for name in names if not (folder := Path(at, name)).is_symlink())
-
-
-def _key_of(path: Path) -> Key:
-    uuid, _, attempt = path.name.rpartition(".")
-    return Key(uuid, int(attempt))
 
 
 def _line_of(reached: Reached) -> dict[str, Any]:
@@ -361,14 +375,15 @@ def _start_copy(arguments: Sequence[str]) -> subprocess.Popen[bytes]:
 def complete_in(root: Path) -> list[InstanceFolder]:
     """List the instances that have a folder; what has another name there is none of the driver's."""
     paths = [path for path in sorted(root.iterdir()) if FOLDER.fullmatch(path.name)]
-    return [InstanceFolder(root, _key_of(path)) for path in paths if path.is_dir()]
+    return [at(path) for path in paths if path.is_dir()]
 
 
-def all_in(root: Path) -> list[InstanceFolder]:
-    """List the instances that have a folder; remove folders that an earlier agent left incomplete."""
+def put_unfinished_aside(root: Path) -> list[Path]:
+    """Rename the folders that an earlier agent left incomplete, and return what is to be removed."""
     for path in root.glob(f"{UNFINISHED}*"):
-        _remove_tree(path)
-    return complete_in(root)
+        if removal.ASIDE not in path.name:
+            removal.put_aside(path, path)
+    return list(root.glob(f"{UNFINISHED}*{removal.ASIDE}*"))
 
 
 def take_for_this_process(root: Path) -> int:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from zonesched.compute.inventory_fields import CLASS_NAME, FACTS, RATIO, WHOLE_PARTS, InventoryError
+from zonesched.model.json_shape import DEEPEST, nests_deeper
 
 Row = tuple[int, Mapping[str, Any]]
 
@@ -17,6 +19,7 @@ PARTS = (*WHOLE_PARTS[1:], RATIO)
 
 def json_rows(text: str) -> Iterator[Row]:
     """Return the objects of the array one by one, with their lines. Raises InventoryError."""
+    _check_depth(text)
     decoder = json.JSONDecoder(parse_constant=_refuse_constant)
     at = _skip(text, 0, "")
     if text[at : at + 1] != "[":
@@ -28,14 +31,22 @@ def json_rows(text: str) -> Iterator[Row]:
             row, at = decoder.raw_decode(text, at)
         except json.JSONDecodeError as error:
             raise InventoryError(f"line {error.lineno}: {error.msg}") from None
-        except RecursionError:
-            raise InventoryError(f"line {line}: nests too deep") from None
         except ValueError:
             raise InventoryError(f"line {line}: a number is too long, or NaN or infinite") from None
         if not isinstance(row, dict):
             raise InventoryError(f"line {line}: a host is a JSON object")
         yield line, row
         at = _skip(text, at, ",")
+
+
+def _check_depth(text: str) -> None:
+    if not nests_deeper(text, DEEPEST):
+        return
+    lines = text.splitlines(keepends=True)
+    line = bisect_left(
+        range(1, len(lines)), True, key=lambda number: nests_deeper("".join(lines[:number]), DEEPEST)
+    )
+    raise InventoryError(f"line {line + 1}: nests deeper than {DEEPEST} levels")
 
 
 def _refuse_constant(name: str) -> object:

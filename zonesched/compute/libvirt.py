@@ -33,6 +33,7 @@ from zonesched.compute.machine import (
     Destroy,
     DriverEvent,
     Failed,
+    Found,
     Instruction,
     Key,
     Leave,
@@ -123,24 +124,26 @@ class LibvirtDriver:
         )
 
     def found(self) -> Sequence[Key]:
-        """Find the domains of an earlier agent. Those that never ran are removed: they are built anew.
+        """Find the domains of an earlier agent, and the disks whose domains are gone.
+
+        Domains that never ran are removed: they are built anew.
 
         Raises ConfigError where libvirt does not answer, and where it has none of the domains whose disks are
         here: they would all be reported as lost, and their disks removed.
         """
         # A libvirt that hangs would leave an operator without a word.
         log.info("asking libvirt for the domains of this agent")
-        disks = len(instance_folder.complete_in(self._root))
+        disks = [folder.key for folder in instance_folder.complete_in(self._root)]
         try:
             domains = self._domains.all()
             if disks and not domains:
                 raise ConfigError(
-                    f"Libvirt has no domain of the {disks} instances whose disks are in {self._root}: it may"
-                    " be another one. Remove the folders of instances that are to be given up.",
+                    f"Libvirt has no domain of the {len(disks)} instances whose disks are in {self._root}: it"
+                    " may be another one. Remove the folders of instances that are to be given up.",
                     field="libvirt_uri",
                 )
-            for key, domain in domains.items():
-                if not self._was_removed(key, domain):
+            for key in {*domains, *disks}:
+                if key not in domains or not self._was_removed(key, domains[key]):
                     self._instances[key] = LibvirtInstance(self._around, key)
         except LibvirtAway as error:
             raise ConfigError(f"Libvirt does not answer: {error}") from None
@@ -246,17 +249,29 @@ class LibvirtDriver:
                 self._instances.setdefault(key, LibvirtInstance(self._around, key)).end()
 
     def _look(self) -> None:
-        """Compare the domains that rest with what they were left as."""
+        """Compare the domains that rest with what they were left as, and find those that nobody knows."""
         with self._guard:
             now = self._clock.monotonic()
-            resting = [each for each in self._instances.values() if each.is_resting]
-            if now < self._looks_at or not resting:
+            if now < self._looks_at:
                 return
+            resting = [each for each in self._instances.values() if each.is_resting]
             self._looks_at = now + LOOK_S
+            known = {*self._instances, *self._asked}
         domains = self._domains.all()
         with self._guard:
             self._lines.back()
+        for key in sorted(domains.keys() - known):
+            self._find_late(key)
         self._advance([each for each in resting if not each.is_as_left(domains.get(each.key))])
+
+    def _find_late(self, key: Key) -> None:
+        """Take in a domain that libvirt has made after `found`, for an agent that was killed meanwhile."""
+        domain = self._domains.find(key)
+        with self._guard:
+            if domain is None or domain.marker.key != key or key in self._instances or key in self._asked:
+                return
+            self._instances[key] = LibvirtInstance(self._around, key)
+            self._happened.append(Found((key,)))
 
     def _step(self) -> None:
         with self._guard:

@@ -62,6 +62,10 @@ class Disks:
         """Return the disk of an instance; None for one of 0 GB where no image has a file."""
         return self._folder(key) / "disk.qcow2" if disk_gb or self._images is not None else None
 
+    def has_disk(self, key: Key) -> bool:
+        """Tell whether an instance has a disk here."""
+        return (self._folder(key) / "disk.qcow2").exists()
+
     def check(self, image: Mapping[str, Any]) -> None:
         """Raise Refused where a disk cannot be made from an image."""
         self._base(image)
@@ -69,26 +73,31 @@ class Disks:
     def make(self, key: Key, image: Mapping[str, Any], disk_gb: int) -> None:
         """Make a new disk in place of one that may be there, whole or not; 0 GB: as large as its image.
 
-        Raises Refused.
+        What an earlier disk's guest has printed goes with that disk. Raises Refused.
         """
         base, disk = self._base(image), self.disk(key, disk_gb)
         try:
             self._folder(key).mkdir(parents=True, exist_ok=True)
             # Libvirt's own users pass through to the disk, whatever the agent's umask.
             self._folder(key).chmod(0o711)
-            if disk is None:
-                return
-            new = disk.with_suffix(".new")
-            new.unlink(missing_ok=True)
-            arguments = ["create", "-q", "-f", "qcow2"]
-            if base is not None:
-                if disk_gb and self._size(base) > disk_gb * GB:
-                    raise Refused(IMAGE_TOO_LARGE, f"{base.path} does not fit into {disk_gb} GB")
-                arguments += ["-b", str(base.path), "-F", base.format]
-            _qemu_img([*arguments, str(new), *([f"{disk_gb}G"] if disk_gb else [])])
-            new.rename(disk)
+            if disk is not None:
+                self._make(disk, base, disk_gb)
+            # Libvirt's virtlogd keeps older output beside it.
+            for printed in self._folder(key).glob(f"{self.console(key).name}*"):
+                printed.unlink()
         except OSError as error:
             raise Refused(DISK_NOT_MADE, str(error)) from None
+
+    def _make(self, disk: Path, base: Base | None, disk_gb: int) -> None:
+        new = disk.with_suffix(".new")
+        new.unlink(missing_ok=True)
+        arguments = ["create", "-q", "-f", "qcow2"]
+        if base is not None:
+            if disk_gb and self._size(base) > disk_gb * GB:
+                raise Refused(IMAGE_TOO_LARGE, f"{base.path} does not fit into {disk_gb} GB")
+            arguments += ["-b", str(base.path), "-F", base.format]
+        _qemu_img([*arguments, str(new), *([f"{disk_gb}G"] if disk_gb else [])])
+        new.rename(disk)
 
     def remove(self, key: Key) -> None:
         """Remove all of an instance."""

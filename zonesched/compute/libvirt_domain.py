@@ -55,12 +55,16 @@ class Marker:
 class Domain:
     """A domain with a marker.
 
-    `why`: a stable code for why it is stopped, or was paused by QEMU itself; "" in any other state.
+    `why`: a stable code for why it is stopped, or was paused by QEMU itself; "" in any other state. Of one
+    that `is_damaged` the marker cannot be read: this one says no more than whose it is. What `is_starting` is
+    in no state yet, and is shown as paused.
     """
 
     marker: Marker
     power: Power
     why: str = ""
+    is_damaged: bool = False
+    is_starting: bool = False
 
 
 @dataclass(frozen=True)
@@ -149,6 +153,19 @@ def marker_of(xml: str) -> Marker:
         )
     except (ElementTree.ParseError, KeyError) as error:
         raise ValueError(f"the marker cannot be read: {error!r}") from None
+
+
+def key_by_files(name: str, xml: str, folder: str) -> Key | None:
+    """Return whose domain it is by its name and files, where its marker does not say that.
+
+    None for one that has no file in its instance's folder there.
+    """
+    uuid_, _, attempt = name.rpartition(".")
+    sources = [found.attrib for found in ElementTree.fromstring(xml).iter("source")]  # nosec B314
+    files = [source.get("file") or source.get("path", "") for source in sources]
+    if attempt.isdecimal() and any(file.startswith(f"{folder}/{name}/") for file in files):
+        return Key(uuid_, int(attempt))
+    return None
 
 
 def _element(marker: Marker, namespace: str) -> ElementTree.Element:

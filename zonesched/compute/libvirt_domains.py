@@ -11,6 +11,7 @@ from typing import Any
 
 import libvirt
 
+from zonesched.compute import instance_folder
 from zonesched.compute.desired_state import Power
 from zonesched.compute.libvirt_domain import (
     NAMESPACE,
@@ -19,6 +20,7 @@ from zonesched.compute.libvirt_domain import (
     Marker,
     Refused,
     domain_uuid,
+    key_by_files,
     marker_of,
     marker_xml,
 )
@@ -37,7 +39,7 @@ _ENDS: Mapping[int, str] = {
     libvirt.VIR_DOMAIN_SHUTOFF_FAILED: CRASHED,
 }
 _STOPPED = (libvirt.VIR_DOMAIN_SHUTOFF, libvirt.VIR_DOMAIN_CRASHED)
-_NOT_OURS = (libvirt.VIR_ERR_NO_DOMAIN, libvirt.VIR_ERR_NO_DOMAIN_METADATA)
+_STARTING = (libvirt.VIR_DOMAIN_PAUSED, libvirt.VIR_DOMAIN_PAUSED_STARTING_UP)
 _MARKER = libvirt.VIR_DOMAIN_METADATA_ELEMENT
 
 
@@ -191,26 +193,50 @@ class Domains:
     def _read(self, domain: Any) -> Domain | None:
         """Return a domain with a marker of this agent, in its present state; None for any other."""
         try:
-            # The definition that it runs with, where it runs: it is there also after somebody undefined it.
-            marker = marker_of(domain.metadata(_MARKER, NAMESPACE, 0))
+            is_damaged, marker = False, self._marker(domain)
+            if marker is None:
+                is_damaged, marker = True, self._marker_by_files(domain)
             state, reason = domain.state()
             is_saved = state in _STOPPED and domain.hasManagedSaveImage()
+        except libvirt.libvirtError as error:
+            if error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN:
+                return None
+            raise
+        if marker is None or marker.folder != self._folder:
+            return None
+        is_starting = (state, reason) == _STARTING
+        return Domain(marker, *_power(state, reason, is_saved), is_damaged, is_starting)
+
+    @staticmethod
+    def _marker(domain: Any) -> Marker | None:
+        """Return the marker of whichever agent; None where there is none that can be read."""
+        try:
+            # The definition that it runs with, where it runs: it is there also after somebody undefined it.
+            return marker_of(domain.metadata(_MARKER, NAMESPACE, 0))
         except ValueError:
             return None
         except libvirt.libvirtError as error:
-            if error.get_error_code() in _NOT_OURS:
+            if error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN_METADATA:
                 return None
             raise
-        if marker.folder != self._folder:
+
+    def _marker_by_files(self, domain: Any) -> Marker | None:
+        """Return whose domain it is, where somebody has changed or dropped its marker."""
+        name = domain.name()
+        if not instance_folder.FOLDER.fullmatch(name):
             return None
-        if is_saved:
-            return Domain(marker, Power.SUSPENDED)
-        if state == libvirt.VIR_DOMAIN_CRASHED:
-            return Domain(marker, Power.STOPPED, CRASHED)
-        if state == libvirt.VIR_DOMAIN_SHUTOFF:
-            return Domain(marker, Power.STOPPED, _ENDS.get(reason, ENDED))
-        if state == libvirt.VIR_DOMAIN_PAUSED:
-            return Domain(
-                marker, Power.PAUSED, DISK_FAILED if reason == libvirt.VIR_DOMAIN_PAUSED_IOERROR else ""
-            )
-        return Domain(marker, Power.RUNNING)
+        key = key_by_files(name, domain.XMLDesc(), self._folder)
+        return Marker(key, self._folder) if key is not None else None
+
+
+def _power(state: int, reason: int, is_saved: bool) -> tuple[Power, str]:
+    """Return the power state of a domain, and why it is in that."""
+    if is_saved:
+        return Power.SUSPENDED, ""
+    if state == libvirt.VIR_DOMAIN_CRASHED:
+        return Power.STOPPED, CRASHED
+    if state == libvirt.VIR_DOMAIN_SHUTOFF:
+        return Power.STOPPED, _ENDS.get(reason, ENDED)
+    if state == libvirt.VIR_DOMAIN_PAUSED:
+        return Power.PAUSED, DISK_FAILED if reason == libvirt.VIR_DOMAIN_PAUSED_IOERROR else ""
+    return Power.RUNNING, ""

@@ -2,6 +2,8 @@
 
 building  until its domain runs for the first time, or was found
 resting   in the last state that was asked for, or in another that it came to by itself
+unread    found with a marker that cannot be read: until that is written back, or it is ended
+missing   stopped, as its domain is gone: until that is defined again, or it is ended with its disk
 reaching  a newer desired state
 left      told that it cannot move: until it returns or is ended
 failed    until it is ended
@@ -27,6 +29,14 @@ log = logging.getLogger(__name__)
 LOST, CHANGED_OUTSIDE, MOVE_UNSUPPORTED = "domain_lost", "domain_changed_outside", "move_unsupported"
 TRIES = 2
 """Tries of a step that libvirt refuses: the domain may have changed between the look and the step."""
+UNREAD = (
+    "the marker in the metadata of its domain cannot be read, so it stays as it is: write that back from a"
+    " copy, or delete the server"
+)
+MISSING = (
+    "its domain is gone, and its disk is here: define the domain again from a copy, with its metadata, or"
+    " delete the server"
+)
 WRITE_AGAIN_S = 30.0
 """Pause before a marker is written again that libvirt has refused, such as on a full disk."""
 
@@ -54,6 +64,8 @@ class LibvirtInstance:
         self._desired = FIRST_DESIRED
         self._generation = 0
         self._is_started = False
+        self._rebuilds = 0
+        self._last: Marker | None = None
         self._unwritten: Marker | None = None
         self._write_again_at = math.inf
         self._begin()
@@ -65,12 +77,12 @@ class LibvirtInstance:
     @property
     def is_waiting(self) -> bool:
         """Tell whether only a call or the domain's own doing changes anything."""
-        return self._phase in (self._rest, self._left, self._failed, self._gone)
+        return self.is_resting or self._phase in (self._left, self._failed, self._gone)
 
     @property
     def is_resting(self) -> bool:
         """Tell whether its domain is watched for what nobody has asked for."""
-        return self._phase == self._rest
+        return self._phase in (self._rest, self._unread, self._missing)
 
     @property
     def is_ending(self) -> bool:
@@ -79,24 +91,42 @@ class LibvirtInstance:
 
     def is_as_left(self, domain: Domain | None) -> bool:
         """Tell whether nothing follows from a look at the domain of one that rests."""
-        if domain is None or self._around.monotonic() >= self._write_again_at:
+        if domain is None:
+            return self._phase == self._missing
+        if domain.is_damaged or self._phase != self._rest:
+            return domain.is_damaged and self._last is None
+        if domain.is_starting:
+            return True
+        if self._around.monotonic() >= self._write_again_at:
             return False
         return domain.power is (self._unwritten or domain.marker).power
 
     def advance(self, domain: Domain | None) -> Sequence[DriverEvent]:
         """Take one step, given the domain of this uuid; return its events. Raises LibvirtAway."""
-        if domain is not None and self._unwritten is not None:
-            domain = replace(domain, marker=self._unwritten)
+        if domain is not None and domain.is_starting and not self.is_ending:
+            # By a call of an agent that was killed, or by somebody else: it may yet fail.
+            return ()
         try:
-            happened = self._phase(domain)
+            happened = self._phase(domain and self._with_marker(domain))
         except Refused as refused:
             return self._refused(refused)
         self._refusals = 0
         return happened
 
+    def _with_marker(self, domain: Domain) -> Domain:
+        """Return the domain with its marker as it was last written or read, where libvirt has another."""
+        if domain.is_damaged and self._unwritten is None and self._last is not None:
+            log.error("instance %s: its marker was damaged, and is written again", self.key.uuid)
+            self._unwritten, self._write_again_at = self._last, self._around.monotonic()
+        if self._unwritten is not None:
+            return replace(domain, marker=self._unwritten, is_damaged=False)
+        if not domain.is_damaged and domain.marker.key == self.key:
+            self._last = domain.marker
+        return domain
+
     def apply(self, desired: Desired) -> None:
         """Go on to a desired state that is newer than the last one."""
-        if self._phase == self._rest and desired.generation > self._generation:
+        if self._phase in (self._rest, self._missing) and desired.generation > self._generation:
             self._phase = self._reach
         if self._phase == self._reach and desired.generation > self._desired.generation:
             self._desired = desired
@@ -132,13 +162,17 @@ class LibvirtInstance:
         if domain is None:
             if wanted is None or wanted.is_active:
                 # It ran, and is not here: a new domain would not be the same instance.
-                return self._fail(LOST)
+                return self._miss(Built)
             if wanted.moved_from:
                 return self._fail(MOVE_UNSUPPORTED)
             self._define(wanted)
             return ()
         if domain.marker.key != self.key:
             # An earlier attempt, which the agent is ending.
+            return ()
+        if domain.is_damaged:
+            log.error("instance %s: %s", self.key.uuid, UNREAD)
+            self._phase = self._unread
             return ()
         if step_to_build(domain) is Step.MAKE_AND_START:
             if wanted is None or self._is_started:
@@ -147,8 +181,9 @@ class LibvirtInstance:
             self._around.domains.start(self.key)
             self._is_started = True
             return ()
+        built = Built(self.key, self._found(domain))
         self._phase = self._rest
-        return (Built(self.key, self._found(domain)),)
+        return (built,)
 
     def _define(self, wanted: Wanted) -> None:
         """Define the domain first: whatever dies from here on, the next agent finds it with its folder."""
@@ -174,7 +209,7 @@ class LibvirtInstance:
             self._note(after)
         elif after != before:
             self._remember(after)
-        self._generation = before.generation
+        self._generation, self._rebuilds = before.generation, before.rebuilds
         return Observed(before.generation, domain.power, reason, before.rebuilds)
 
     # -- built ---------------------------------------------------------------------------------------------
@@ -182,7 +217,7 @@ class LibvirtInstance:
     def _rest(self, domain: Domain | None) -> Sequence[DriverEvent]:
         """Detect what it does by itself, and what is done to it behind the driver's back."""
         if domain is None or domain.marker.key != self.key:
-            return self._fail(LOST)
+            return self._miss(Changed)
         if domain.power is domain.marker.power:
             if self._around.monotonic() >= self._write_again_at:
                 self._remember(domain.marker)
@@ -191,7 +226,8 @@ class LibvirtInstance:
 
     def _reach(self, domain: Domain | None) -> Sequence[DriverEvent]:
         if domain is None:
-            return self._fail(LOST)
+            self._generation = self._desired.generation
+            return self._miss(Changed)
         if self._given_up:
             return self._done(domain, self._given_up)
         desired, domains = self._desired, self._around.domains
@@ -249,13 +285,14 @@ class LibvirtInstance:
         # A reboot that was not done is passed over: a later state must not bring it about.
         passed = replace(before, generation=desired.generation, power=domain.power, reboots=desired.reboots)
         self._remember(replace(passed, reason=reason))
-        self._generation = desired.generation
+        self._generation, self._rebuilds = desired.generation, before.rebuilds
         self._begin()
         self._phase = self._rest
         return (Changed(self.key, Observed(desired.generation, domain.power, reason, before.rebuilds)),)
 
     def _note(self, marker: Marker) -> None:
         self._around.domains.note(marker)
+        self._last = marker
         self._unwritten, self._write_again_at = None, math.inf
 
     def _remember(self, marker: Marker) -> None:
@@ -268,6 +305,36 @@ class LibvirtInstance:
             self._unwritten = marker
             self._write_again_at = self._around.monotonic() + WRITE_AGAIN_S
 
+    # -- unread and missing ---------------------------------------------------------------------------------
+
+    def _unread(self, domain: Domain | None) -> Sequence[DriverEvent]:
+        """Report nothing of one of which nobody knows what was done with it."""
+        if domain is not None and domain.is_damaged:
+            return ()
+        self._phase = self._build
+        return self._build(domain)
+
+    def _miss(self, event: type[Built] | type[Changed]) -> Sequence[DriverEvent]:
+        """Keep the disk of one whose domain is gone; it has failed only without one.
+
+        A zone that hears of a failure lets the instance go, and its agent then removes the disk.
+        """
+        if not self._around.disks.has_disk(self.key):
+            return self._fail(LOST)
+        log.error("instance %s: %s", self.key.uuid, MISSING)
+        self._begin()
+        self._phase = self._missing
+        return (event(self.key, Observed(self._generation, Power.STOPPED, LOST, self._rebuilds)),)
+
+    def _missing(self, domain: Domain | None) -> Sequence[DriverEvent]:
+        """Go on once its domain is defined again; what was refused until then is passed over."""
+        if domain is None or domain.is_damaged or domain.marker.key != self.key:
+            return ()
+        if self._generation > domain.marker.generation:
+            return self._done(domain, CHANGED_OUTSIDE)
+        self._phase = self._rest
+        return (Changed(self.key, self._found(domain)),)
+
     # -- failed and ending ---------------------------------------------------------------------------------
 
     def _refused(self, refused: Refused) -> Sequence[DriverEvent]:
@@ -277,11 +344,19 @@ class LibvirtInstance:
             log.warning("instance %s: %s: %s", self.key.uuid, refused.reason, refused)
         if self._refusals < TRIES:
             return ()
-        if self._phase == self._build:
-            return self._fail(refused.reason)
-        if self._phase == self._reach:
+        if self._phase in (self._build, self._reach):
             self._given_up = refused.reason
+        if self._phase == self._build:
+            self._phase = self._give_up
         return ()
+
+    def _give_up(self, domain: Domain | None) -> Sequence[DriverEvent]:
+        """Power it off before it counts as failed: it may be built on another host then."""
+        is_own = domain is not None and domain.marker.key == self.key
+        if domain is not None and is_own and step_to_end(domain) is Step.POWER_OFF:
+            self._around.domains.power_off(self.key)
+            return ()
+        return self._fail(self._given_up)
 
     def _fail(self, reason: str) -> Sequence[DriverEvent]:
         self._phase = self._failed

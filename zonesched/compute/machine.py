@@ -242,8 +242,8 @@ class Reported:
     reports: tuple[Report, ...]
 
 
-DriverEvent = Built | Changed | Failed | Left | Fenced | Destroyed
-Event = Found | Fetched | DriverEvent | Reported
+DriverEvent = Found | Built | Changed | Failed | Left | Fenced | Destroyed
+Event = Fetched | DriverEvent | Reported
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,8 @@ class _Draft:
     def take(self, event: Event) -> None:
         match event:
             case Found(keys):
-                self.instances.update({key: Local(Phase.BUILDING, is_found=True) for key in keys})
+                found = {key: Local(Phase.BUILDING, is_found=True) for key in keys}
+                self.instances = found | self.instances
             case Fetched(wanted, releasing, kept=kept):
                 self._converge(wanted, kept)
                 self._report_gone(releasing)

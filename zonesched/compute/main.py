@@ -44,7 +44,7 @@ from zonesched.service_group.contract import ServiceGroup
 from zonesched.service_group.opening import open_group
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-SECONDS = FiniteFloat(min=0.01)
+SECONDS = FiniteFloat(min=0.01, max=86400.0)
 ALLOW_FLAG = "--allow-unverified-services"
 
 log = logging.getLogger(__name__)
@@ -125,7 +125,7 @@ log = logging.getLogger(__name__)
 @click.option("--process-command", default="", help="Command of each instance.  [default: sleep infinity]")
 @click.option(
     "--process-stop-seconds",
-    type=FiniteFloat(min=0),
+    type=FiniteFloat(min=0, max=86400.0),
     default=5.0,
     show_default=True,
     help="Time between SIGTERM and SIGKILL.",
@@ -149,15 +149,15 @@ log = logging.getLogger(__name__)
 )
 @click.option(
     "--libvirt-stop-seconds",
-    type=FiniteFloat(min=0),
+    type=FiniteFloat(min=0, max=86400.0),
     default=60.0,
     show_default=True,
     help="Time that a guest may take to shut down before it is powered off.",
 )
 @click.option("--log-format", type=click.Choice(log_lines.FORMATS), default="text", show_default=True)
-@click.option("--fake-build-seconds", type=FiniteFloat(min=0), default=0.0, show_default=True)
+@click.option("--fake-build-seconds", type=FiniteFloat(min=0, max=86400.0), default=0.0, show_default=True)
 @click.option("--fake-failure-rate", type=FiniteFloat(0, 1), default=0.0, show_default=True)
-@click.option("--fake-action-seconds", type=FiniteFloat(min=0), default=0.0, show_default=True)
+@click.option("--fake-action-seconds", type=FiniteFloat(min=0, max=86400.0), default=0.0, show_default=True)
 @click.option("--fake-action-failure-rate", type=FiniteFloat(0, 1), default=0.0, show_default=True)
 @click.option("--fake-seed", default="", help="Seed that selects the builds and actions that fail.")
 @click.version_option(package_name="zonesched")

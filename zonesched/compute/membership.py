@@ -26,14 +26,20 @@ class Membership:
         self._open_group = open_group
         self._pause_s = heartbeat_s / 2
         self._zone_uuid = ""
+        self._is_stuck = False
         self._group: ServiceGroup = NoGroup()
         self._lines = OutageLines(log, "the service group", "sending heartbeats to the zone itself")
 
     def step(self) -> float:
         """Send a heartbeat; return the seconds until the next one."""
         uuid = self._agent.zone.uuid
-        if not uuid or self._agent.has_lapsed:
+        is_stuck = self._agent.is_stuck
+        if is_stuck and not self._is_stuck:
+            log.error("the agent hangs: its driver, the file system of its state folder or its zone")
+        self._is_stuck = is_stuck
+        if not uuid or is_stuck or self._agent.has_lapsed:
             # Once its instances have ended, its zone may place them anew: only its calls make it alive again.
+            # While it hangs it builds nothing.
             # It leaves, since ZooKeeper keeps a member that is silent as long as its connection is there.
             self.close()
             return UNREGISTERED_PAUSE_S

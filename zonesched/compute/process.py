@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from zonesched.compute import instance_folder, launcher, lease, watchdog
+from zonesched.compute import instance_folder, launcher, lease, removal, watchdog
 from zonesched.compute.desired_state import Desired
 from zonesched.compute.driver import DriverSettings
 from zonesched.compute.instance_folder import (
@@ -26,15 +26,15 @@ from zonesched.compute.instance_folder import (
     Status,
 )
 from zonesched.compute.lease import Lease
-from zonesched.compute.machine import DriverEvent, Failed, Key, Wanted
-from zonesched.compute.process_instance import LOST, ProcessInstance
+from zonesched.compute.machine import DriverEvent, Key, Wanted
+from zonesched.compute.missing_instance import MissingInstance
+from zonesched.compute.process_instance import ProcessInstance
 from zonesched.compute.process_surroundings import Arrival, Surroundings
 from zonesched.errors import ConfigError
 from zonesched.model.console import CONSOLE_TRAIT, MAX_CONSOLE_BYTES
 from zonesched.seams import Clock
 
 DEFAULT_COMMAND = ("sleep", "infinity")
-DAMAGED = "folder_damaged"
 POLL_S = 1.0
 """Longest time for the steps of one poll; the next one begins with the instances that had none."""
 
@@ -59,10 +59,17 @@ class ProcessDriver:
         # Not looked into: its server may be gone.
         shared = Path(os.path.abspath(settings.shared_folder)) if settings.shared_folder else None
         self._around = Surroundings(
-            self._root, shared, self._launch, self._may_launch, clock.monotonic, settings.stop_seconds
+            self._root,
+            shared,
+            self._launch,
+            self._may_launch,
+            self._remove,
+            clock.monotonic,
+            settings.stop_seconds,
         )
         self._lease = lease.read(self._root)
-        self._instances: dict[Key, ProcessInstance] = {}
+        self._records = watchdog.Records(self._root)
+        self._instances: dict[Key, ProcessInstance | MissingInstance] = {}
         self._launched: list[subprocess.Popen[bytes]] = []
         self._happened: list[DriverEvent] = []
         self._put_off: dict[Key, str] = {}
@@ -82,23 +89,24 @@ class ProcessDriver:
         The watchdog does so as well, but may have been killed on a machine that cannot start another one. The
         lease is the one that the driver holds: a later one may be written that nobody keeps.
         """
-        return min(watchdog.look(self._root, self._lease), watchdog.LOOK_S)
+        if self._lease.until_s < math.inf:
+            self._records.ask()
+        return min(watchdog.look(self._records, self._lease), watchdog.LOOK_S)
 
     def found(self) -> Sequence[Key]:
         """Find the instances of an earlier agent, running or ended; those that never started are left out."""
-        for folder in instance_folder.all_in(self._root):
+        for folder in instance_folder.complete_in(self._root):
             try:
-                if folder.status() is Status.PREPARED and not folder.was_built() and folder.remove():
+                if folder.status() is Status.PREPARED and not folder.was_built() and folder.put_aside():
                     continue
-                self._earlier(folder.key)
-            except ValueError as damage:
-                # What was done with it is unknown: a reboot or rebuild must not be repeated.
-                log.error("instance %s, attempt %d: %s", folder.key.uuid, folder.key.attempt, damage)
-                self._instances[folder.key] = ProcessInstance(self._around, folder.key, {})
-                self._happened += self._instances[folder.key].fail(DAMAGED)
+            except ValueError:
+                # It says so once it is read.
+                pass
+            self._earlier(folder.key)
+        self._remove(instance_folder.put_unfinished_aside(self._root))
         return sorted(self._instances)
 
-    def _earlier(self, key: Key) -> ProcessInstance:
+    def _earlier(self, key: Key) -> ProcessInstance | MissingInstance:
         """Return an instance that an earlier agent has left, where it is not known yet."""
         if key not in self._instances:
             self._instances[key] = ProcessInstance(self._around, key)
@@ -109,7 +117,7 @@ class ProcessDriver:
             return
         if wanted.is_active and InstanceFolder(self._root, wanted.key).status() is Status.ABSENT:
             # It ran, and its disk is not here: a new process would not be the same instance.
-            self._happened.append(Failed(wanted.key, LOST))
+            self._miss(wanted)
             return
         arrival = Arrival(wanted.moved_from, wanted.desired) if wanted.moved_from else None
         self._instances[wanted.key] = ProcessInstance(self._around, wanted.key, self._form(wanted), arrival)
@@ -121,9 +129,18 @@ class ProcessDriver:
     def leave(self, wanted: Wanted) -> None:
         key = wanted.key
         if key not in self._instances and InstanceFolder(self._root, key).status() is Status.ABSENT:
-            self._happened.append(Failed(key, LOST))
-            return
+            self._miss(wanted)
         self._earlier(key).leave(wanted.leaves_for)
+
+    def _miss(self, wanted: Wanted) -> None:
+        log.error(
+            "instance %s, attempt %d, is not in %s: if that is not mounted, mount it and restart the agent;"
+            " if it is lost, delete the server",
+            wanted.key.uuid,
+            wanted.key.attempt,
+            self._root,
+        )
+        self._instances[wanted.key] = MissingInstance(wanted)
 
     def come_back(self, wanted: Wanted) -> None:
         self._instances[wanted.key].come_back()
@@ -148,7 +165,7 @@ class ProcessDriver:
         self._launched = [launched for launched in self._launched if launched.poll() is None]
         return happened
 
-    def _advance(self, key: Key, instance: ProcessInstance) -> Sequence[DriverEvent]:
+    def _advance(self, key: Key, instance: ProcessInstance | MissingInstance) -> Sequence[DriverEvent]:
         """Take one step with an instance; where the machine refuses that, only this instance waits for it."""
         try:
             events = instance.advance()
@@ -182,6 +199,10 @@ class ProcessDriver:
         )
         self._launched.append(launched)
         return launched
+
+    def _remove(self, paths: Sequence[Path]) -> None:
+        if paths:
+            self._launched.append(removal.start(paths))
 
     def _form(self, wanted: Wanted) -> Mapping[str, Any]:
         """Build the input of the launcher, without the agent's own environment, which may have secrets."""

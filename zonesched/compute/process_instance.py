@@ -1,5 +1,6 @@
 """One instance of the process driver, and its steps from one state to the next.
 
+    reading   what an earlier agent has done with it; it stays as it is while a file of that is damaged
     waiting   until no other attempt of the same instance is left on this machine
     fetching  the disk of an instance that comes from another host
     starting  until the launcher has become the instance for the first time, or was found
@@ -27,15 +28,14 @@ from typing import Any
 
 from zonesched.compute import instance_folder, process_table
 from zonesched.compute.desired_state import FIRST_DESIRED, Desired, Observed, Power, RebootType
-from zonesched.compute.instance_folder import InstanceFolder, Reached, Status
+from zonesched.compute.instance_folder import FolderDamaged, InstanceFolder, Reached, Status
 from zonesched.compute.machine import Built, Changed, Destroyed, DriverEvent, Failed, Fenced, Key, Left
 from zonesched.compute.process_surroundings import Arrival, Surroundings
 
 SOON_S, WATCH_S = 0.05, 1.0
 NOT_STARTED, ENDED, LOST = "process_not_started", "process_ended", "process_lost"
 FAILED, KILLED = "process_failed", "process_killed"
-SUSPEND_UNSUPPORTED = "suspend_unsupported"
-NOT_SHARED, NOT_COPIED = "folder_not_shared", "folder_not_copied"
+SUSPEND_UNSUPPORTED, NOT_SHARED, NOT_COPIED = "suspend_unsupported", "folder_not_shared", "folder_not_copied"
 
 
 class ProcessInstance:
@@ -51,19 +51,20 @@ class ProcessInstance:
         self._around = around
         self._form = form
         self._folder = InstanceFolder(around.root, key)
-        self._step: Callable[[], Sequence[DriverEvent]] = self._start if form is None else self._await_turn
-        self._reached = self._folder.reached() if form is None else instance_folder.first(form)
+        self._step: Callable[[], Sequence[DriverEvent]] = self._read if form is None else self._await_turn
+        self._reached = instance_folder.first(form or {})
         self._desired = FIRST_DESIRED
         self._launched: subprocess.Popen[bytes] | None = None
         self._launched_for = 0
-        self._looked_at = -math.inf
-        self._asked_to_end_at = math.inf
+        self._looked_at, self._asked_to_end_at = -math.inf, math.inf
         self._is_ending = False  # It was asked to end for an earlier state than the desired one.
         self._arrival = arrival
-        self._leaves_for = self._folder.leaves_for() if form is None else 0
+        self._leaves_for = 0
         self._copying: subprocess.Popen[bytes] | None = None
-        if self._leaves_for:
-            self._step = self._leave
+        self._is_read = form is not None
+        if not self._is_read:
+            with suppress(FolderDamaged):
+                self._read()
 
     @property
     def is_gone(self) -> bool:
@@ -79,6 +80,16 @@ class ProcessInstance:
             return ()
         return self._step()
 
+    def _read(self) -> Sequence[DriverEvent]:
+        """Read what an earlier agent has done with it. Raises FolderDamaged where that is unknown.
+
+        Until the file is mended nothing is reported: a zone that hears of a failure lets the folder go.
+        """
+        self._reached, self._leaves_for = self._folder.reached(), self._folder.leaves_for()
+        self._is_read = True
+        self._step = self._leave if self._leaves_for else self._start
+        return ()
+
     def put_off(self) -> Sequence[DriverEvent]:
         """Give up a build whose step was refused by the machine; any other step is taken again."""
         reason = {self._await_turn: NOT_STARTED, self._fetch: NOT_COPIED}.get(self._step, "")
@@ -88,7 +99,7 @@ class ProcessInstance:
         """Seconds until a step may have events; infinity where only a call can change anything."""
         if self._step in (self._failed, self._left):
             return math.inf
-        if self._step != self._rest:
+        if self._step not in (self._rest, self._read):
             return SOON_S
         return math.inf if self._reached.power is Power.STOPPED else WATCH_S
 
@@ -116,11 +127,11 @@ class ProcessInstance:
         """Run it again as before it left."""
         if self._step in (self._leave, self._left):
             self._stop_copying()
-            self._remove_copies()
+            self._around.remove_copies_of(self._folder)
             self._folder.note_return()
             self._leaves_for = 0
             self._asked_to_end_at = math.inf
-            self._step = self._return
+            self._step = self._return if self._is_read else self._read
 
     def end(self) -> None:
         """End it, in whatever state it is."""
@@ -202,7 +213,7 @@ class ProcessInstance:
         return status is Status.STARTING
 
     def _found_running(self) -> Sequence[DriverEvent]:
-        self._note(replace(self._reached, power=self._present_power()))
+        self._note(replace(self._reached, power=self._folder.power()))
         self._step = self._rest
         return (Built(self._folder.key, self._observed()),)
 
@@ -240,7 +251,7 @@ class ProcessInstance:
             return self._rebuild()
         match desired.power:
             case Power.SUSPENDED if not self._is_ending:
-                return self._done(self._present_power(), SUSPEND_UNSUPPORTED)
+                return self._done(self._folder.power(), SUSPEND_UNSUPPORTED)
             case Power.STOPPED:
                 return self._done(Power.STOPPED) if self._has_ended() else ()
             case _ if desired.reboots > self._reached.reboots:
@@ -271,8 +282,8 @@ class ProcessInstance:
     def _signal(self, power: Power) -> Sequence[DriverEvent]:
         if power is Power.SUSPENDED:
             # It runs again after the reboot that the suspend has met.
-            return self._done(self._present_power(), SUSPEND_UNSUPPORTED)
-        if self._present_power() is power:
+            return self._done(self._folder.power(), SUSPEND_UNSUPPORTED)
+        if self._folder.power() is power:
             return self._done(power)
         if (process := self._folder.process()) is not None:
             process_table.send(process, signal.SIGSTOP if power is Power.PAUSED else signal.SIGCONT)
@@ -291,12 +302,6 @@ class ProcessInstance:
         if reached != self._reached or not self._folder.was_built():
             self._folder.note_reached(reached)
             self._reached = reached
-
-    def _present_power(self) -> Power:
-        process = self._folder.process()
-        if process is None or not process_table.is_alive(process):
-            return Power.STOPPED
-        return Power.PAUSED if process_table.are_paused(process) else Power.RUNNING
 
     # -- leaving -------------------------------------------------------------------------------------------
 
@@ -353,10 +358,6 @@ class ProcessInstance:
             self._copying.wait()
             self._copying = None
 
-    def _remove_copies(self) -> None:
-        with suppress(OSError):
-            self._folder.remove_copies_from(self._around.reached_shared())
-
     # -- ending --------------------------------------------------------------------------------------------
 
     def _end(self) -> Sequence[DriverEvent]:
@@ -365,7 +366,7 @@ class ProcessInstance:
             self._has_ended()
         if not self._folder.remove():
             return ()
-        self._remove_copies()
+        self._around.remove_copies_of(self._folder)
         self._step = self._gone
         return (Destroyed(self._folder.key),)
 

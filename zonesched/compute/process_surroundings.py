@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +23,15 @@ log = logging.getLogger(__name__)
 class Surroundings:
     """Parts that all instances of a driver share: how one is launched, and how long it may take to end.
 
-    `shared`: the folder through which instances move to other machines, if there is one.
+    `shared`: the folder through which instances move to other machines, if there is one. `remove`: begins to
+    remove files.
     """
 
     root: Path
     shared: Path | None
     launch: Callable[[InstanceFolder], subprocess.Popen[bytes]]
     may_launch: Callable[[], bool]
+    remove: Callable[[Sequence[Path]], None]
     monotonic: Callable[[], float]
     stop_s: float
 
@@ -62,6 +64,11 @@ class Surroundings:
             kept = self.reached_shared() / name
             return kept if kept.is_dir() else None
         return None
+
+    def remove_copies_of(self, folder: InstanceFolder) -> None:
+        """Begin to remove what was copied for other machines; what is out of reach stays."""
+        with suppress(OSError):
+            self.remove(folder.put_copies_aside(self.reached_shared()))
 
     @staticmethod
     def was_refused(launched: subprocess.Popen[bytes] | None) -> bool:

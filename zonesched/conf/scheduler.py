@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from zonesched.conf.bounds import LONGEST_S, MOST
+
 SCHEDULER = [
     cfg.StrOpt(
         "scheduler_driver",
@@ -16,6 +18,7 @@ SCHEDULER = [
         "host_refresh_interval",
         default=60.0,
         min=0.0,
+        max=LONGEST_S,
         help="Seconds between two readings of the hosts by CachingScheduler.",
     ),
     cfg.IntOpt(
@@ -99,12 +102,14 @@ SCHEDULER = [
         "max_io_ops_per_host",
         default=8,
         min=0,
+        max=MOST,
         help="IoOpsFilter: a host that builds this many instances takes no more.",
     ),
     cfg.IntOpt(
         "max_instances_per_host",
         default=50,
         min=0,
+        max=MOST,
         help="NumInstancesFilter: a host with this many instances takes no more.",
     ),
     cfg.ListOpt(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from zonesched.conf.bounds import LONGEST_S
 from zonesched.conf.remote_services import ALLOW
 
 SERVICES = [
@@ -17,6 +18,7 @@ SERVICES = [
         "service_down_time",
         default=60.0,
         min=1.0,
+        max=LONGEST_S,
         help="Seconds without a heartbeat after which an agent is down.",
     ),
     cfg.BoolOpt(
@@ -29,6 +31,7 @@ SERVICES = [
         "instance_build_timeout",
         default=900.0,
         min=1.0,
+        max=LONGEST_S,
         help="Seconds that a build may go without a report of its agent. Then it is placed again if the agent"
         " never fetched it, or else fails with build_timeout. Set it longer than the slowest build.",
     ),
@@ -36,6 +39,7 @@ SERVICES = [
         "resize_confirm_window",
         default=0.0,
         min=0.0,
+        max=LONGEST_S,
         help="Seconds after which a resize of this zone's own users is confirmed by itself. 0: never.",
     ),
     cfg.StrOpt(

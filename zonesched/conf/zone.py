@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from zonesched.conf.bounds import LONGEST_S, MOST
+
 DEFAULT_PORT = 8790
 """A port that no service of OpenStack listens on: a zone and a Nova fit on one machine."""
 
@@ -63,6 +65,7 @@ API = [
         "max_body_bytes",
         default=16 * 2**20,
         min=1024,
+        max=MOST,
         help="Maximum size in bytes of a request body; above it, 413.",
     ),
     cfg.IntOpt(
@@ -96,7 +99,11 @@ API = [
         " none.",
     ),
     cfg.IntOpt(
-        "max_server_groups", default=1000, min=1, help="Maximum number of server groups of one project."
+        "max_server_groups",
+        default=1000,
+        min=1,
+        max=MOST,
+        help="Maximum number of server groups of one project.",
     ),
 ]
 
@@ -148,6 +155,7 @@ SELECT = [
         "select_reserve",
         default=0.25,
         min=0.0,
+        max=LONGEST_S,
         help="Seconds of a select's time budget that this zone reserves for itself, at most a fifth of it;"
         " children get the rest.",
     ),
@@ -155,6 +163,7 @@ SELECT = [
         "max_entries_per_select",
         default=10_000,
         min=1,
+        max=MOST,
         help="Maximum number of entries in the answer to a parent's select.",
     ),
     cfg.IntOpt(
@@ -168,6 +177,7 @@ SELECT = [
         "select_page",
         default=100,
         min=1,
+        max=MOST,
         help="Minimum number of offers that a child zone is asked for. For more instances each is asked"
         " for its likely share, and for the rest only if that share is used up. Raise it where a round trip"
         " takes long.",
@@ -182,18 +192,24 @@ SELECT = [
 
 CHILDREN = [
     cfg.FloatOpt(
-        "zone_db_check_interval", default=10.0, min=0.1, help="Seconds between two polls of the child zones."
+        "zone_db_check_interval",
+        default=10.0,
+        min=0.1,
+        max=LONGEST_S,
+        help="Seconds between two polls of the child zones.",
     ),
     cfg.IntOpt(
         "zone_failures_to_offline",
         default=3,
         min=1,
+        max=MOST,
         help="Consecutive failed polls after which a child is inactive.",
     ),
     cfg.FloatOpt(
         "zone_poll_timeout",
         default=5.0,
         min=0.1,
+        max=LONGEST_S,
         help="Maximum time in seconds of one poll of a child, and of this zone's own answer to one.",
     ),
     cfg.ListOpt(
@@ -205,7 +221,11 @@ CHILDREN = [
     cfg.BoolOpt("allow_plain_http", default=False, help="Allow http:// children that are not on loopback."),
     cfg.StrOpt("child_ca_file", default="", help="File of CA certificates that verify children's https."),
     cfg.IntOpt(
-        "child_answer_bytes", default=64 * 2**20, min=1024, help="Maximum size in bytes of a child's answer."
+        "child_answer_bytes",
+        default=64 * 2**20,
+        min=1024,
+        max=MOST,
+        help="Maximum size in bytes of a child's answer.",
     ),
 ]
 
@@ -221,10 +241,15 @@ BOOT = [
         "boot_lease",
         default=60.0,
         min=1.0,
+        max=LONGEST_S,
         help="Seconds after which another worker takes over a boot whose worker has stopped.",
     ),
     cfg.FloatOpt(
-        "boot_poll_interval", default=2.0, min=0.05, help="Seconds between two polls for boots to continue."
+        "boot_poll_interval",
+        default=2.0,
+        min=0.05,
+        max=LONGEST_S,
+        help="Seconds between two polls for boots to continue.",
     ),
     cfg.FloatOpt(
         "build_timeout",
@@ -241,36 +266,56 @@ BOOT = [
         "hold_margin",
         default=5.0,
         min=0.0,
+        max=LONGEST_S,
         help="Seconds that a hold must have left when its confirm is sent.",
     ),
     cfg.FloatOpt(
-        "max_hold", default=120.0, min=1.0, help="Maximum hold in seconds that a parent may ask for."
+        "max_hold",
+        default=120.0,
+        min=1.0,
+        max=LONGEST_S,
+        help="Maximum hold in seconds that a parent may ask for.",
     ),
     cfg.IntOpt(
         "max_attempts",
         default=3,
         min=1,
+        max=MOST,
         help="Maximum number of selects of one boot, and of builds of one instance.",
     ),
     cfg.FloatOpt(
-        "retry_window", default=3600.0, min=1.0, help="Seconds that the answer of an ended attempt is kept."
+        "retry_window",
+        default=3600.0,
+        min=1.0,
+        max=LONGEST_S,
+        help="Seconds that the answer of an ended attempt is kept.",
     ),
     cfg.FloatOpt(
         "ended_retention",
         default=604_800.0,
         min=1.0,
+        max=LONGEST_S,
         help="Seconds that a boot is kept, with its Idempotency-Key, after all its instances are deleted.",
     ),
     cfg.FloatOpt(
-        "retry_pause", default=1.0, min=0.05, help="Seconds before a failed call is repeated the first time."
+        "retry_pause",
+        default=1.0,
+        min=0.05,
+        max=LONGEST_S,
+        help="Seconds before a failed call is repeated the first time.",
     ),
     cfg.FloatOpt(
-        "retry_pause_max", default=60.0, min=0.1, help="Maximum time in seconds between two such repeats."
+        "retry_pause_max",
+        default=60.0,
+        min=0.1,
+        max=LONGEST_S,
+        help="Maximum time in seconds between two such repeats.",
     ),
     cfg.FloatOpt(
         "instance_sync_interval",
         default=30.0,
         min=0.1,
+        max=LONGEST_S,
         help="Seconds between two syncs of the instances in child zones.",
     ),
 ]

@@ -163,7 +163,7 @@ def _to_sign_in(keeps_fields: bool) -> Response:
         # Neither is a page to come back to.
         return _redirect(SIGN_IN)
     back = request.full_path.rstrip("?")
-    if keeps_fields:
+    if keeps_fields and sessions.comes_at_once(request):
         form = sessions.read_form(request)
         fields = {name: form.get(name) for name in form.unverified if name not in sessions.OF_ONE_PAGE}
         filled = render.with_query(request.path, fields)
@@ -209,7 +209,7 @@ def _sign_in_page(site: Site, values: Mapping[str, Any], status: int = 200) -> R
 def _sign_in(site: Site) -> Response:
     zone = site.zone
     sessions.check_origin(request)
-    form = sessions.read_form(request)
+    form = sessions.read_sign_in(request)
     g.action = "sign_in"
     g.claimed_name = form.get("user")
     try:

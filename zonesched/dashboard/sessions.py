@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hmac
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from flask import Request, Response
 
+from zonesched.api import cors
 from zonesched.api.auth import SENDER_LOG, SenderLog
 from zonesched.dashboard.visit import Form
 from zonesched.errors import BadRequest, Forbidden, TooLarge
@@ -19,6 +20,10 @@ PATH = "/dashboard"
 FORM_TYPE = "application/x-www-form-urlencoded"
 MAX_FORM_BYTES = 64 * 1024
 MAX_FIELDS = 200
+
+MAX_STRANGERS_FORM_BYTES = 16 * 1024
+"""Max bytes of a form of somebody who is not signed in. The server has all of it before a thread has it."""
+
 FORM_TOKEN = "form_token"
 OF_ONE_PAGE = frozenset({FORM_TOKEN, "key", "do"})
 """Fields of forms that are not their reader's."""
@@ -74,6 +79,12 @@ def end(zone: Zone, request: Request, response: Response) -> None:
     )
 
 
+def comes_at_once(request: Request) -> bool:
+    """Tell whether a stranger's form may be read: a thread does not have to wait for its bytes."""
+    length = request.content_length
+    return length is not None and length <= MAX_STRANGERS_FORM_BYTES and "Expect" not in request.headers
+
+
 def read_form(request: Request) -> Form:
     """Return the fields of a form. Raises BadRequest, TooLarge."""
     if request.mimetype != FORM_TYPE:
@@ -90,20 +101,23 @@ def read_form(request: Request) -> Form:
     return Form(fields)
 
 
+def read_sign_in(request: Request) -> Form:
+    """Return the fields of a sign-in form. Raises as `read_form`."""
+    if not comes_at_once(request):
+        raise BadRequest(
+            f"The form must have a Content-Length up to {MAX_STRANGERS_FORM_BYTES} bytes and no Expect.",
+            code="form_invalid",
+            field="Content-Length",
+        )
+    return read_form(request)
+
+
 def check_origin(request: Request) -> None:
     """Raise Forbidden for a form that another site has sent."""
     origin = request.headers.get("Origin")
-    elsewhere = origin is not None and _host_of(origin) != request.host
+    elsewhere = origin is not None and cors.host_of(origin) != request.host
     if elsewhere or request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
         raise Forbidden("The form was sent by another site.", code="form_refused")
-
-
-def _host_of(origin: str) -> str:
-    """Return host and port of an origin, "" for a text that is none."""
-    try:
-        return urlsplit(origin).netloc
-    except ValueError:
-        return ""
 
 
 def check_form_token(form: Form, expected: str) -> None:

@@ -20,7 +20,7 @@ class Running:
 def running_in(state_folder: Path) -> list[Running]:
     """Return the running instances of an agent that has ended, by its state folder."""
     root = state_folder / "instances"
-    folders = instance_folder.all_in(root) if root.is_dir() else []
+    folders = instance_folder.complete_in(root) if root.is_dir() else []
     processes = [(folder, folder.process()) for folder in folders]
     return [
         Running(folder.name(), process.pid)

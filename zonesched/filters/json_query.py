@@ -47,6 +47,7 @@ from zonesched.model.arrays import Bools
 from zonesched.model.host_row import SharedFacts
 from zonesched.model.host_state import HostState
 from zonesched.model.host_view import HostView
+from zonesched.model.json_shape import nests_deeper
 
 MAX_LENGTH = 16_384
 MAX_DEPTH = 32
@@ -230,9 +231,11 @@ def parse_query(text: str) -> Query:
     """
     if len(text) > MAX_LENGTH:
         raise _invalid(f"it is longer than {MAX_LENGTH} characters")
+    if nests_deeper(text, MAX_DEPTH + 1):
+        raise _invalid(f"it is deeper than {MAX_DEPTH} lists")
     try:
         query = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise _invalid("it is not JSON") from error
     return _Reader().condition(query, MAX_DEPTH)
 

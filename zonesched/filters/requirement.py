@@ -34,6 +34,8 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from zonesched.model.json_shape import DEEPEST, nests_deeper
+
 NUMBER_OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     "=": operator.ge,
     "==": operator.eq,
@@ -131,9 +133,11 @@ def follow(value: Any, keys: tuple[str, ...]) -> object:
 
 
 def _mapping_of(text: str) -> object:
+    if nests_deeper(text, DEEPEST):
+        return None
     try:
         return json.loads(text)
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
 
 

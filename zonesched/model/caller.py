@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 AGENT_HEADER = "X-Zonesched-Agent"
 """Header of an agent's calls with the id that it keeps in its state folder."""
@@ -34,7 +34,8 @@ class Caller:
     """An authenticated user of this zone. A parent zone's `project_id` is unused: each spec names its own.
 
     `explained`: detail of the refusals that a parent may see. `agent_id`: the id that an agent keeps in its
-    state folder, "" for one without.
+    state folder, "" for one without. `proof`: the stored hash that the caller's password or secret fits, ""
+    where none is needed.
     """
 
     user_id: str
@@ -43,3 +44,4 @@ class Caller:
     project_id: str
     explained: Explained = Explained.AS_THE_ZONE
     agent_id: str = ""
+    proof: str = field(default="", repr=False, compare=False)

@@ -8,12 +8,16 @@ would read it, so a parser builds no more values than were counted.
 from __future__ import annotations
 
 import enum
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 BLOCK_BYTES = 64 * 1024
+
+DEEPEST = 32
+"""The deepest nesting of a JSON text that a person or an operator writes."""
 
 _IMMATERIAL = bytes(set(range(256)) - set(b'"[]{},:'))
 """Characters that change neither the depth nor the number of values, once no quote is escaped."""
@@ -52,6 +56,18 @@ def judge(data: bytes, max_depth: int, max_values: int) -> Verdict:
         if shape.values > max_values:
             return Verdict.TOO_MANY_VALUES
     return Verdict.FITS
+
+
+def nests_deeper(text: str | bytes, levels: int) -> bool:
+    """Tell whether a JSON text has more than `levels` levels.
+
+    Ask before Python's own parser reads a stranger's text: it recurses, and at the limit of recursion a
+    finalizer that runs in this thread fails as well, whatever object it belongs to.
+    """
+    data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+    if data.count(b"[") + data.count(b"{") <= levels:
+        return False
+    return judge(data, levels, sys.maxsize) is Verdict.TOO_DEEP
 
 
 def values_at_most(data: bytes) -> int:

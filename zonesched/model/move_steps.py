@@ -65,8 +65,10 @@ STEPS: Mapping[MoveStep, str] = {
     MoveStep(_S.ARRIVING, _S.FAILED): "the server has ended, or no agent has seen the new place",
     MoveStep(_S.VERIFYING, _S.DONE): "the resize is confirmed",
     MoveStep(_S.VERIFYING, _S.RETURNING): "the resize is reverted",
-    MoveStep(_S.VERIFYING, _S.FAILED): "the server has ended",
-    MoveStep(_S.RETURNING, _S.FAILED): "nothing is left at the new place, or the server has ended",
+    MoveStep(_S.VERIFYING, _S.FAILED): "the server has ended, or its old host is gone for good",
+    MoveStep(_S.RETURNING, _S.FAILED): (
+        "nothing is left at the new place, the server has ended, or its old host is gone for good"
+    ),
     MoveStep(_S.RETURNING, _S.REVERTED): "nothing is left at the new place of a reverted resize",
 }
 """All steps of a move, and when each happens. A shelved server has ended, as far as moves go."""

@@ -37,7 +37,7 @@ class ServerQuery:
     `changed_since`, `changed_before`: UTC epoch seconds; 0 for all. With `changed_since`, deleted instances
     are listed too. `order` has the first key first; instances that are equal by all keys are ordered by uuid,
     in the direction of the first. `name` is a part of it. `project_id`: only among all tenants.
-    `host`: the name of a host of this zone.
+    `host`: the name of a host of this zone. `locked`: None for all.
     """
 
     reservation_id: str = ""
@@ -54,3 +54,4 @@ class ServerQuery:
     limit: int = 1000
     marker: str = ""
     all_tenants: bool = False
+    locked: bool | None = None

@@ -269,6 +269,16 @@ class SettingChange:
 
 
 @dataclass(frozen=True)
+class HypervisorState:
+    """A host of this zone in brief; its states as in `HypervisorView`."""
+
+    id: str
+    name: str
+    is_up: bool
+    is_enabled: bool
+
+
+@dataclass(frozen=True)
 class HypervisorView:
     """A host of this zone, for its admin; `aggregates` are the names of those it is in.
 

@@ -22,6 +22,7 @@ from zonesched.model.build_plan import Entry
 from zonesched.model.decision_trace import LocalTrace
 from zonesched.model.host_row import HostRow
 from zonesched.model.host_table import HostTable
+from zonesched.model.json_shape import DEEPEST, nests_deeper
 from zonesched.model.place import LocalPlace
 from zonesched.model.request_context import RequestContext
 from zonesched.model.request_spec import RequestSpec, Unweighed
@@ -92,8 +93,10 @@ def record_to_wire(record: Record) -> dict[str, Any]:
     return wire
 
 
-def record_from_text(unverified: str | bytes) -> Record:
+def record_from_text(unverified: bytes) -> Record:
     """Return the record in a file's content. Raise BadRequest, which names the fault, for other content."""
+    if nests_deeper(unverified, DEEPEST):
+        raise _invalid(f"it nests deeper than {DEEPEST} levels")
     try:
         wire = json.loads(unverified)
     except ValueError as error:

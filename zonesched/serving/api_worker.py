@@ -33,13 +33,13 @@ from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
 from zonesched import turns
 from zonesched.api.app import METRICS
 from zonesched.errors import ZoneschedError
-from zonesched.model.sender import Kind
 from zonesched.seams import SystemClock
 from zonesched.serving.connection import READ_S, Connection, Waiting
 from zonesched.serving.connection_memory import ConnectionMemory
 from zonesched.serving.fair_queue import FairQueue
 from zonesched.serving.gauges import Load, ServerGauges
 from zonesched.serving.master import Progress, release_signals
+from zonesched.serving.reading_threads import ReadingThreads
 from zonesched.serving.refusals import HEAD_TOO_LARGE, LINE_TOO_LONG, TOO_MANY, fault_of, refusal
 from zonesched.serving.request_bytes import RequestBytes
 from zonesched.serving.request_context import RequestContext
@@ -73,7 +73,7 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
         self._senders = Senders()
         self._queue: FairQueue[Connection] = FairQueue(self.cfg.threads)
         self._memory = ConnectionMemory()
-        self._reading_threads = {True: 0, False: 0}
+        self._reading = ReadingThreads(self.cfg.threads)
         self._gathering = Waiting(REQUEST_S, clock)
         self._receiving = Waiting(READ_S, clock)
         self._writing = Waiting(WRITE_S, clock)
@@ -203,18 +203,15 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
 
     def enqueue_req(self, conn: Connection) -> None:
         """Give a request to a thread, queue it, or refuse it because there are too many."""
-        conn.is_read_by_thread = conn.gathered.has_more
-        is_machine = conn.sender.kind is Kind.MACHINE
-        if conn.is_read_by_thread and self._reading_threads[is_machine] >= max(1, self.cfg.threads // 8):
-            conn.is_read_by_thread = False
+        if conn.gathered.has_more and not self._reading.take(conn.sender):
             self._refuse(conn, TOO_MANY)
             return
+        conn.is_read_by_thread = conn.gathered.has_more
         conn.has_waited = False
         if not self._queue.put(conn.sender, conn):
-            conn.is_read_by_thread = False
+            self._give_reading_back(conn)
             self._refuse(conn, TOO_MANY)
             return
-        self._reading_threads[is_machine] += conn.is_read_by_thread
         self._start_requests()
         conn.has_waited = True
 
@@ -271,9 +268,13 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
     def _end_request(self, conn: Connection) -> None:
         """Release the thread and the memory of a request."""
         self._queue.done(conn.sender)
-        self._reading_threads[conn.sender.kind is Kind.MACHINE] -= conn.is_read_by_thread
-        conn.is_read_by_thread = False
+        self._give_reading_back(conn)
         self._memory.release_body(conn)
+
+    def _give_reading_back(self, conn: Connection) -> None:
+        if conn.is_read_by_thread:
+            self._reading.give_back(conn.sender)
+            conn.is_read_by_thread = False
 
     # -- the answer is taken -------------------------------------------------------------------------------
 

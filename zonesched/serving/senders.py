@@ -15,12 +15,16 @@ from zonesched.model.sender import Kind, Sender
 
 MAX_KNOWN = 4096
 
+MAX_KNOWN_OF_ONE = 8
+"""Max headers of one sender. The same credentials have headers without number: base64 is read leniently."""
+
 
 class Senders:
     """Senders whose credentials were accepted recently; thread-safe."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[bytes, Sender] = OrderedDict()
+        self._keys_of: dict[Sender, list[bytes]] = {}
         self._lock = threading.Lock()
 
     def of(self, authorization: bytes, address: str) -> Sender:
@@ -39,14 +43,28 @@ class Senders:
         if self._known.get(key) == sender:
             return
         with self._lock:
+            self._forget(key)
             self._known[key] = sender
-            while len(self._known) > MAX_KNOWN:
-                self._known.popitem(last=False)
+            keys = self._keys_of.setdefault(sender, [])
+            keys.append(key)
+            if len(keys) > MAX_KNOWN_OF_ONE:
+                self._forget(keys[0])
+            if len(self._known) > MAX_KNOWN:
+                self._forget(next(iter(self._known)))
 
     def refuse(self, authorization: bytes) -> None:
         """Forget a header that is no longer accepted."""
         with self._lock:
-            self._known.pop(_key(authorization), None)
+            self._forget(_key(authorization))
+
+    def _forget(self, key: bytes) -> None:
+        sender = self._known.pop(key, None)
+        if sender is None:
+            return
+        keys = self._keys_of[sender]
+        keys.remove(key)
+        if not keys:
+            del self._keys_of[sender]
 
 
 def _key(authorization: bytes) -> bytes:

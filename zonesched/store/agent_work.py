@@ -161,6 +161,16 @@ def releasing_on(tx: Connection, host_id: str) -> list[Placement]:
     return placements.read(tx, _place.host_id == host_id, _place.state == PlacementState.RELEASING.value)
 
 
+def parked_on(tx: Connection, host_id: str) -> list[Placement]:
+    """Read the old places on a local host that moves have left and may return to, in order of instance."""
+    return placements.read(tx, _place.host_id == host_id, _place.state == PlacementState.PARKED.value)
+
+
+def held_on(tx: Connection, host_id: str) -> list[Placement]:
+    """Read the holds on a local host, those of moves as well, in order of instance."""
+    return placements.read(tx, _place.host_id == host_id, _place.state == PlacementState.HELD.value)
+
+
 def hosts_of(tx: Connection, service_id: str, host_ids: Sequence[str]) -> frozenset[str]:
     """Select the hosts that belong to the service, by id."""
     return frozenset(row.id for row in _OF_SERVICE.all(tx, service=service_id, ids=host_ids))

@@ -57,6 +57,11 @@ _TAKE_ALL = Prepared(
     .values(used=_inventory.used + _EACH.c.taken)
 )
 _GIVE = Prepared(sa.update(t.inventories).where(*_OF_CLASS).values(used=_inventory.used - _AMOUNT))
+_TOUCH = Prepared(
+    sa.update(t.hosts)
+    .where(one_of(t.hosts.c.id, "ids"))
+    .values(changed_seq=sa.bindparam("change"), facts_seq=sa.bindparam("change"))
+)
 _TOUCH_USES = Prepared(
     sa.update(t.hosts).where(one_of(t.hosts.c.id, "ids")).values(changed_seq=sa.bindparam("change"))
 )
@@ -111,7 +116,7 @@ def claim_noted(
     locked, so the second conditional update cannot fail; its condition protects hosts from over-commitment
     all the same. Raises RuntimeError if it does fail.
     """
-    wanted = {host: copies for host, copies in sorted(copies_by_host.items()) if copies > 0}
+    wanted = dict(sorted(copies_by_host.items()))
     if not wanted:
         return Taken({}, {})
     locks.hosts(tx, wanted)
@@ -193,9 +198,7 @@ def _take(tx: Connection, copies_by_host: Mapping[str, int], resources: Mapping[
 
 def touch_hosts(tx: Connection, change: int, host_ids: Sequence[str]) -> None:
     """Mark hosts as changed, so that tables in memory read them again."""
-    for ids in chunks(host_ids):
-        values = {"changed_seq": change, "facts_seq": change}
-        tx.execute(sa.update(t.hosts).where(t.hosts.c.id.in_(ids)).values(values))
+    _TOUCH.send(tx, ids=host_ids, change=change)
 
 
 def touch_uses(tx: Connection, change: int, host_ids: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from zonesched.model.placement import FINAL, InstanceStatus
 from zonesched.store import locks
 from zonesched.store import tables as t
 from zonesched.store.metadata import UUID
-from zonesched.store.prepared import is_in
+from zonesched.store.prepared import Prepared, is_in
 from zonesched.store.reservations import ReservationState
 
 _instance, _place, _build, _reservation = (
@@ -20,6 +20,20 @@ _instance, _place, _build, _reservation = (
     t.placements.c,
     t.inbound_builds.c,
     t.reservations.c,
+)
+_after, _after_uuid = sa.bindparam("updated_at", type_=sa.Float), sa.bindparam("uuid", type_=sa.String)
+_DELETED_AFTER = Prepared(
+    sa.select(_instance.updated_at, _instance.uuid, _instance.reservation_id, _instance.caller_id)
+    .where(_instance.status == InstanceStatus.DELETED.value)
+    .where(_instance.updated_at >= _after, _instance.updated_at < sa.bindparam("before"))
+    .where(
+        sa.or_(
+            _instance.updated_at > _after,
+            sa.and_(_instance.updated_at == _after, _instance.uuid > _after_uuid),
+        )
+    )
+    .order_by(_instance.updated_at, _instance.uuid)
+    .limit(sa.bindparam("max_rows", type_=sa.Integer))
 )
 DELETED_BY_ADMIN = "deleted_by_admin"
 """Reason code of a DELETED instance whose parent has not learned of the deletion yet."""
@@ -49,17 +63,9 @@ def deleted_after(
     tx: Connection, mark: Mark, bounds: PruneBounds, count: int
 ) -> tuple[list[Key], Mark | None]:
     """Return the boots of the next `count` instances to prune and the position reached (None: the end)."""
-    later = sa.or_(
-        _instance.updated_at > mark.updated_at,
-        sa.and_(_instance.updated_at == mark.updated_at, _instance.uuid > mark.uuid),
+    found = _DELETED_AFTER.all(
+        tx, updated_at=mark.updated_at, uuid=mark.uuid, before=bounds.changed_before, max_rows=count
     )
-    found = tx.execute(
-        sa.select(_instance.updated_at, _instance.uuid, _instance.reservation_id, _instance.caller_id)
-        .where(_instance.status == InstanceStatus.DELETED.value)
-        .where(_instance.updated_at >= mark.updated_at, _instance.updated_at < bounds.changed_before, later)
-        .order_by(_instance.updated_at, _instance.uuid)
-        .limit(count)
-    ).all()
     keys = sorted({(row.reservation_id, row.caller_id) for row in found})
     return keys, Mark(found[-1].updated_at, found[-1].uuid) if len(found) == count else None
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.move_steps import MoveState
+from zonesched.model.observed_state import Power
 from zonesched.model.placement import LIVING_STATUSES, PlacementState
+from zonesched.store import moves
 from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, is_in, one_of
 
@@ -24,20 +25,19 @@ _RENEW = Prepared(
     .where(COLUMNS.service_id == sa.bindparam("service"))
     .values(fence_after_s=sa.bindparam("fence_after"), heartbeat=sa.bindparam("beat"))
 )
-_OF = Prepared(sa.select(t.fencing_promises).where(COLUMNS.service_id == sa.bindparam("service")))
-_place, _move, _instance = t.placements.c, t.moves.c, t.instances.c
-_RETURNS = (
-    sa.select(_move.id)
-    .where(_move.uuid == _place.uuid, _move.to_number == _place.number)
-    .where(_move.state == MoveState.RETURNING.value)
-    .exists()
-)
+_OF_SERVICE = sa.select(t.fencing_promises).where(COLUMNS.service_id == sa.bindparam("service"))
+_OF = Prepared(_OF_SERVICE)
+_LOCKED = Prepared(_OF_SERVICE.with_for_update(key_share=True))
+_place, _instance, _state = t.placements.c, t.instances.c, t.instance_states.c
 _IS_SHELVED = (
     sa.select(_instance.uuid)
+    .join(t.instance_states, _state.uuid == _instance.uuid)
     .where(_instance.uuid == _place.uuid, _instance.attempt == _place.number)
-    .where(is_in(_instance.status, LIVING_STATUSES))
+    .where(is_in(_instance.status, LIVING_STATUSES), _state.power == Power.OFFLOADED.value)
     .exists()
 )
+IS_WAITED_FOR = sa.or_(moves.RETURNS_FROM_IT, _IS_SHELVED)
+"""Tells of a RELEASING place that a server waits for it: it is being shelved, or returns to its old host."""
 _HOSTS = Prepared(
     sa.select(t.hosts.c.id)
     .join(t.placements, _place.host_id == t.hosts.c.id)
@@ -45,7 +45,7 @@ _HOSTS = Prepared(
     .where(
         sa.or_(
             _place.state == PlacementState.CONFIRMED.value,
-            sa.and_(_place.state == PlacementState.RELEASING.value, sa.or_(_RETURNS, _IS_SHELVED)),
+            sa.and_(_place.state == PlacementState.RELEASING.value, IS_WAITED_FOR),
         )
     )
     .distinct()
@@ -70,6 +70,12 @@ def read_all(tx: Connection) -> Mapping[str, Promise]:
 def read(tx: Connection, service_id: str) -> Promise | None:
     """Read the promise of a service, if its agent fences."""
     row = _OF.first(tx, service=service_id)
+    return None if row is None else Promise(*row)
+
+
+def lock(tx: Connection, service_id: str) -> Promise | None:
+    """Read the promise of a service, which it cannot renew before the transaction ends."""
+    row = _LOCKED.first(tx, service=service_id)
     return None if row is None else Promise(*row)
 
 

@@ -37,7 +37,13 @@ class _Job:
         self.ended = False
         self.value: Any = None
         self.error: Exception | None = None
-        self.turn = threading.Event()
+        # Only who waits has one: it takes a quarter of the time that an empty write on SQLite takes.
+        self.turn: threading.Event | None = None
+
+    def let_go(self) -> None:
+        """End the wait of its writer, if it waits."""
+        if self.turn is not None:
+            self.turn.set()
 
 
 class GroupCommit:
@@ -56,11 +62,11 @@ class GroupCommit:
         """
         job = _Job(fn)
         with self._lock:
+            turn = job.turn = threading.Event() if self._somebody_writes else None
             self._waiting.append(job)
-            is_first = not self._somebody_writes
             self._somebody_writes = True
-        if not is_first:
-            job.turn.wait()
+        if turn is not None:
+            turn.wait()
         if not job.ended:
             self._write_for_all()
         if job.error is not None:
@@ -84,16 +90,18 @@ class GroupCommit:
             job.ended = True
         self._hand_over([])
         for job in group:
-            job.turn.set()
+            job.let_go()
 
     def _commit(self, group: Sequence[_Job]) -> None:
+        for job in group:
+            # One that is written again may have failed before.
+            job.error = None
         with self._begin() as tx:
             if len(group) == 1:
                 # No savepoint: an exception rolls back the transaction, which has no other writer.
                 group[0].value = group[0].fn(tx)
                 return
             for job in group:
-                job.error = None
                 done = len(outcomes.noted(tx))
                 run_text(tx, "SAVEPOINT one_writer")
                 try:
@@ -111,4 +119,4 @@ class GroupCommit:
             self._waiting.extendleft(reversed(unwritten))
             self._somebody_writes = bool(self._waiting)
             if self._waiting:
-                self._waiting[0].turn.set()
+                self._waiting[0].let_go()

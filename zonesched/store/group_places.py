@@ -16,12 +16,14 @@ from zonesched.model.place import ChildPlace, LocalPlace, Place
 from zonesched.model.placement import CLAIMING, OCCUPYING
 from zonesched.store import claims
 from zonesched.store import tables as t
-from zonesched.store.prepared import is_in
+from zonesched.store.prepared import Prepared, is_in, one_of
 
 _row, _place, _instance = t.group_places.c, t.placements.c, t.instances.c
 
-_OF_GROUP = sa.select(t.group_places).where(
-    _row.caller_id == sa.bindparam("caller"), _row.group_id == sa.bindparam("group")
+_OF_GROUP = Prepared(
+    sa.select(t.group_places).where(
+        _row.caller_id == sa.bindparam("caller"), _row.group_id == sa.bindparam("group")
+    )
 )
 
 
@@ -36,19 +38,21 @@ KEPT = (
 )
 """Condition: some instance keeps the place of a row of `group_places`."""
 
-_GROUPS_OF = (
+_GROUPS_OF = Prepared(
     sa.select(_instance.caller_id, _instance.group_id)
-    .where(_instance.uuid.in_(sa.bindparam("uuids", expanding=True)), _instance.group_id != "")
+    .where(one_of(_instance.uuid, "uuids"), _instance.group_id != "")
     .distinct()
 )
-_FORGET = sa.delete(t.group_places).where(
-    _row.caller_id == sa.bindparam("caller"), _row.group_id == sa.bindparam("group"), ~KEPT
+_FORGET = Prepared(
+    sa.delete(t.group_places).where(
+        _row.caller_id == sa.bindparam("caller"), _row.group_id == sa.bindparam("group"), ~KEPT
+    )
 )
 
 
 def find(tx: Connection, caller_id: str, group_id: str) -> GroupPlace:
     """Read the place of this caller's group."""
-    row = tx.execute(_OF_GROUP, {"caller": caller_id, "group": group_id}).first()
+    row = _OF_GROUP.first(tx, caller=caller_id, group=group_id)
     if row is None:
         return Anywhere()
     return ChildPlace(row.child_id) if row.host_id is None else LocalPlace(row.host_id)
@@ -67,14 +71,13 @@ def take(tx: Connection, caller_id: str, group_id: str, place: Place) -> None:
 
 def leave(tx: Connection, uuids: Sequence[str]) -> None:
     """Release the places of these instances' groups that no instance keeps any more."""
-    for some in claims.chunks(uuids):
-        for row in tx.execute(_GROUPS_OF, {"uuids": some}).all():
-            forget(tx, row.caller_id, row.group_id)
+    for row in _GROUPS_OF.all(tx, uuids=uuids):
+        forget(tx, row.caller_id, row.group_id)
 
 
 def forget(tx: Connection, caller_id: str, group_id: str) -> bool:
     """Release the place of a group unless an instance keeps it; return whether it was released."""
-    return bool(tx.execute(_FORGET, {"caller": caller_id, "group": group_id}).rowcount)
+    return bool(_FORGET.run(tx, caller=caller_id, group=group_id))
 
 
 def point_to(tx: Connection, caller_id: str, group_id: str, place: Place) -> None:

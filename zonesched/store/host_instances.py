@@ -25,7 +25,11 @@ _ON_HOSTS = Prepared(
     .order_by(_place.host_id, _instance.uuid)
 )
 
-
+_COUNT_ON_HOSTS = Prepared(
+    sa.select(_place.host_id, sa.func.count().label("count"))
+    .where(one_of(_place.host_id, "hosts"), is_in(_place.state, CLAIMING))
+    .group_by(_place.host_id)
+)
 _COUNT = Prepared(
     sa.select(sa.func.count().label("count"))
     .select_from(t.placements)
@@ -47,6 +51,11 @@ def on_hosts(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, Sequence[P
     for row in _ON_HOSTS.all(tx, hosts=host_ids):
         found[row.host_id].append(Placed(row.uuid, row.name))
     return found
+
+
+def count_on(tx: Connection, host_ids: Sequence[str]) -> Mapping[str, int]:
+    """Count the instances that hold resources on these hosts, by host id; a host without any is left out."""
+    return {row.host_id: int(row.count) for row in _COUNT_ON_HOSTS.all(tx, hosts=host_ids)}
 
 
 def hosts_of(tx: Connection, caller_id: str, project_id: str, uuids: Collection[str]) -> frozenset[str]:

@@ -17,9 +17,9 @@ from sqlalchemy.engine import Connection
 from zonesched.errors import Conflict
 from zonesched.model.capacity import Inventory
 from zonesched.model.host_row import HostFacts, HostRow
-from zonesched.store import capacities, claims, identity, locks
+from zonesched.store import capacities, claims, identity, locks, services
 from zonesched.store import tables as t
-from zonesched.store.services import Service, Silence, is_user
+from zonesched.store.services import NOTHING_RUNS, Service, Silence, is_user, may_run
 from zonesched.store.sorted_json import sorted_json
 
 COLUMNS = t.hosts.c
@@ -28,7 +28,6 @@ _OWNER = (
     _service.user_id,
     _service.name.label("owner"),
     _service.last_seen_at.label("owner_seen_at"),
-    _service.forced_down.label("owner_forced_down"),
 )
 FACT_COLUMNS = ("address", "availability_zone", "service_id", "capabilities", "traits", "metrics")
 
@@ -85,17 +84,41 @@ def register(
 def _known_hosts(
     tx: Connection, service: Service, names: Sequence[str], silence: Silence
 ) -> Mapping[str, dict[str, Any]]:
+    locked: set[str] = set()
+    while True:
+        known = _read_known(tx, names)
+        asked: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
+        for row in known.values():
+            if row["service_id"] != service.id:
+                asked[row["service_id"]].append(row)
+        _check_users(tx, service, known.values())
+        if locked.issuperset(asked):
+            break
+        # Their agents may register, or fetch what to run, at the same time: all is read again.
+        services.lock(tx, sorted(asked))
+        locked.update(asked)
+    for service_id, rows in asked.items():
+        # The agent of a user who was deleted calls no more, but what it runs goes on.
+        if rows[0]["user_id"] == service.user_id or may_run(tx, service_id, {row["id"] for row in rows}):
+            _check_ended(tx, rows, silence)
+    return known
+
+
+def _read_known(tx: Connection, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Read the hosts of these names with their owners."""
     known: dict[str, dict[str, Any]] = {}
-    others: defaultdict[str, list[str]] = defaultdict(list)
-    owners: dict[str, Mapping[str, Any]] = {}
     for some in claims.chunks(names):
         statement = sa.select(t.hosts, *_OWNER).join(t.services).where(COLUMNS.name.in_(some))
-        for row in tx.execute(statement).mappings():
-            known[row["name"]] = dict(row)
-            if row["user_id"] != service.user_id:
-                others[row["user_id"]].append(row["name"])
-            elif row["service_id"] != service.id:
-                owners.setdefault(row["service_id"], known[row["name"]])
+        known |= {row["name"]: dict(row) for row in tx.execute(statement).mappings()}
+    return known
+
+
+def _check_users(tx: Connection, service: Service, known: Iterable[Mapping[str, Any]]) -> None:
+    """Raise Conflict for hosts of another user's service."""
+    others: defaultdict[str, list[str]] = defaultdict(list)
+    for row in known:
+        if row["user_id"] != service.user_id:
+            others[row["user_id"]].append(row["name"])
     for user_id, taken in others.items():
         if is_user(tx, user_id):
             raise Conflict(
@@ -103,19 +126,16 @@ def _known_hosts(
                 code="host_belongs_to_another_service",
                 field="hosts",
             )
-    for owner in owners.values():
-        _check_ended(tx, owner, silence)
-    return known
 
 
-def _check_ended(tx: Connection, row: Mapping[str, Any], silence: Silence) -> None:
-    """Raise Conflict for a host whose service may be up, or whose agent has yet to end its instances."""
-    is_down = row["owner_forced_down"]
-    if not silence.is_over(tx, row["service_id"], row["owner_seen_at"], is_down=is_down):
+def _check_ended(tx: Connection, rows: Sequence[Mapping[str, Any]], silence: Silence) -> None:
+    """Raise Conflict for hosts of one service that may be up, or of an agent that may run instances there."""
+    row = rows[0]
+    if not silence.is_over(tx, row["service_id"], row["owner_seen_at"], {one["id"] for one in rows}):
         raise Conflict(
             f"Host {row['name']} is registered by the agent {row['owner']}. Give each host a name of its own."
             " An agent that asks for a host of another gets it once that has not called for"
-            f" {silence.down_time_s:g} s meanwhile, and then for its --fence-after where it fences.",
+            f" {silence.down_time_s:g} s meanwhile, and then {NOTHING_RUNS}.",
             code="host_belongs_to_another_service",
             field="hosts",
         )

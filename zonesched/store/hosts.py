@@ -18,6 +18,7 @@ from sqlalchemy.engine import Connection
 
 from zonesched.model.aggregate import Aggregate, zone_of
 from zonesched.model.capacity import Inventory
+from zonesched.model.host_query import HostQuery
 from zonesched.model.host_row import HostFacts, HostRow
 from zonesched.model.host_uses import NO_USES, HostUses
 from zonesched.store import claims, identity
@@ -104,14 +105,24 @@ def page(tx: Connection, after_id: str, limit: int) -> list[HostRow]:
     return _BETWEEN.read(tx, after_id=after_id, last_id=last)
 
 
-def named_like(tx: Connection, text: str) -> list[HostRow]:
-    """Read the hosts that have this text in their names, in order of id."""
-    names = tx.execute(
-        sa.select(COLUMNS.id, COLUMNS.name).where(COLUMNS.name.contains(text, autoescape=True))
-    )
+def ids(tx: Connection, wanted: HostQuery) -> list[str]:
+    """Read the ids of the hosts that are wanted, in order."""
+    statement = sa.select(COLUMNS.id).where(COLUMNS.id > wanted.after).order_by(COLUMNS.id)
+    if not wanted.text:
+        return list(tx.execute(statement.limit(wanted.limit or None)).scalars())
+    like = COLUMNS.name.contains(wanted.text, autoescape=True)
     # SQLite takes letters of both cases for equal.
-    ids = sorted(row.id for row in names if text in row.name)
-    return [host for some in claims.chunks(ids) for host in rows_of(tx, some)]
+    found = [
+        row.id
+        for row in tx.execute(statement.add_columns(COLUMNS.name).where(like))
+        if wanted.text in row.name
+    ]
+    return found[: wanted.limit or None]
+
+
+def facts_of(tx: Connection, host_ids: Sequence[str]) -> list[HostFacts]:
+    """Read the facts of these hosts, without the instances on them, in order of id."""
+    return [host for some in claims.chunks(sorted(host_ids)) for host in _OF_IDS.facts(tx, ids=some)]
 
 
 def count(tx: Connection) -> int:
@@ -129,9 +140,9 @@ def rows_of(tx: Connection, host_ids: Sequence[str]) -> list[HostRow]:
     return _OF_IDS.read(tx, ids=host_ids)
 
 
-def read_one(tx: Connection, host_id: str) -> HostRow | None:
-    """Read one host by id."""
-    return next(iter(rows_of(tx, [host_id])), None)
+def read_one(tx: Connection, host_id: str) -> HostFacts | None:
+    """Read the facts of one host by id."""
+    return next(iter(_OF_IDS.facts(tx, ids=[host_id])), None)
 
 
 def id_of(tx: Connection, name: str) -> str | None:
@@ -173,13 +184,22 @@ class _RowsOf:
 
     def read(self, tx: Connection, **values: Any) -> list[HostRow]:
         """Read the hosts in order of id; `values` are the parameters of the condition."""
-        found = self._facts.all(tx, **values)
-        if not found:
+        facts = self._facts_and_metrics(tx, **values)
+        if not facts:
             return []
-        facts = _with_facts(found, self._aggregates.read(tx, **values))
         inventories = _by_host(self._inventories.all(tx, **values))
         uses = self._uses.read(tx, **values).by_id()
         return [HostRow(f, inventories.get(f.id, {}), uses[f.id], metrics) for f, metrics in facts]
+
+    def facts(self, tx: Connection, **values: Any) -> list[HostFacts]:
+        """Read the facts alone of the hosts that `read` reads, in order of id."""
+        return [facts for facts, _ in self._facts_and_metrics(tx, **values)]
+
+    def _facts_and_metrics(
+        self, tx: Connection, **values: Any
+    ) -> list[tuple[HostFacts, Mapping[str, float]]]:
+        found = self._facts.all(tx, **values)
+        return _with_facts(found, self._aggregates.read(tx, **values)) if found else []
 
 
 _FACTS = sa.select(

@@ -12,9 +12,10 @@ from sqlalchemy.engine import Connection
 
 from zonesched.model.build_plan import ChildBlob, EntryPlace
 from zonesched.model.place import LocalPlace
-from zonesched.model.placement import Attempt, PlacementState
-from zonesched.store import claims
+from zonesched.model.placement import Attempt
+from zonesched.store import claims, placements
 from zonesched.store import tables as t
+from zonesched.store.placements import Placement
 from zonesched.store.prepared import Prepared, one_of
 
 COLUMNS = t.inbound_builds.c
@@ -24,16 +25,20 @@ _OF_INSTANCES = Prepared(
         COLUMNS.caller_id == sa.bindparam("caller"), one_of(COLUMNS.uuid, "uuids")
     )
 )
-_place, _instance = t.placements.c, t.instances.c
-_STATUSES = Prepared(
+_place, _instance = placements.COLUMNS, t.instances.c
+_OF_PLACE = Prepared(
+    sa.select(t.inbound_builds).where(
+        COLUMNS.uuid == sa.bindparam("uuid"),
+        COLUMNS.caller_id == sa.bindparam("caller"),
+        COLUMNS.number == sa.bindparam("number"),
+    )
+)
+_PLACES = Prepared(
     sa.select(
-        COLUMNS.uuid,
+        COLUMNS.uuid.label("build_uuid"),
         COLUMNS.attempt,
-        COLUMNS.reservation_id,
-        COLUMNS.number,
-        _place.state,
-        _place.hold_expires_at,
-        _place.reason,
+        COLUMNS.reservation_id.label("build_reservation_id"),
+        *placements.WITHOUT_SENT_BLOBS,
     )
     .join_from(
         t.inbound_builds,
@@ -49,8 +54,6 @@ _FORGET_REST = Prepared(
     .where(COLUMNS.rest != "[]")
     .values(rest="[]")
 )
-
-_STATE_OF = {state.value: state for state in PlacementState}
 
 NOTHING_LEFT = "[]"
 """The column `rest` of a build that has no entry left to try."""
@@ -92,17 +95,14 @@ class InboundBuild:
         return other
 
 
-class AttemptStatus(NamedTuple):
-    """Status of an attempt: number, state, end of hold and reason of its placement.
+class KnownAttempt(NamedTuple):
+    """Attempt with its placement, whose blobs are left out once they are sent.
 
-    An attempt that was cancelled before it arrived has no placement: its number is 0 and its state GONE.
+    One that was cancelled before it arrived has none.
     """
 
     reservation_id: str
-    number: int
-    state: PlacementState
-    hold_expires_at: float
-    reason: str
+    place: Placement | None
 
 
 def insert(tx: Connection, builds: Sequence[InboundBuild]) -> None:
@@ -155,17 +155,14 @@ def read(tx: Connection, caller_id: str, uuids: Sequence[str]) -> Mapping[Attemp
     return {build.key: build for build in map(_from_row, rows)}
 
 
-def attempt_statuses(tx: Connection, caller_id: str, uuids: Sequence[str]) -> Mapping[Attempt, AttemptStatus]:
-    """Return the status of all attempts that this caller sent for these instances."""
-    rows = _STATUSES.all(tx, caller=caller_id, uuids=uuids)
-    return {Attempt(row.uuid, row.attempt): _attempt_status(row) for row in rows}
-
-
-def _attempt_status(row: Any) -> AttemptStatus:
-    if row.state is None:
-        return AttemptStatus(row.reservation_id, 0, PlacementState.GONE, 0.0, "")
-    state = _STATE_OF[row.state]
-    return AttemptStatus(row.reservation_id, row.number, state, row.hold_expires_at, row.reason)
+def known_attempts(tx: Connection, caller_id: str, uuids: Sequence[str]) -> Mapping[Attempt, KnownAttempt]:
+    """Return all attempts that this caller sent for these instances."""
+    return {
+        Attempt(row.build_uuid, row.attempt): KnownAttempt(
+            row.build_reservation_id, None if row.uuid is None else placements.from_row(row)
+        )
+        for row in _PLACES.all(tx, caller=caller_id, uuids=uuids)
+    }
 
 
 def rest_hosts(tx: Connection, uuids: Sequence[str]) -> list[str]:
@@ -180,10 +177,7 @@ def rest_hosts(tx: Connection, uuids: Sequence[str]) -> list[str]:
 
 def of_place(tx: Connection, caller_id: str, uuid: str, number: int) -> InboundBuild | None:
     """Return the build that has this placement, None where there is none."""
-    statement = sa.select(t.inbound_builds).where(
-        COLUMNS.uuid == uuid, COLUMNS.caller_id == caller_id, COLUMNS.number == number
-    )
-    row = tx.execute(statement).first()
+    row = _OF_PLACE.first(tx, uuid=uuid, caller=caller_id, number=number)
     return None if row is None else _from_row(row)
 
 

@@ -28,6 +28,7 @@ _HAS_GENERATION = COLUMNS.generation > 0
 _COUNTS = Prepared(
     sa.select(
         COLUMNS.uuid,
+        sa.func.min(COLUMNS.number).label("first"),
         sa.func.max(COLUMNS.number).label("last"),
         sa.func.sum(sa.case((_IS_OPEN, 1), else_=0)).label("open"),
     )
@@ -109,10 +110,14 @@ class InstanceAction:
 
 @dataclass(frozen=True)
 class Count:
-    """The last number that an instance's actions have reached, and how many of them have not ended."""
+    """The last number that an instance's actions have reached, and how many of them have not ended.
+
+    `has_creation`: its creation is one of them, which is recorded with its first delete.
+    """
 
     last: int = 0
     open: int = 0
+    has_creation: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,7 +130,7 @@ class Lock:
 
 def counts(tx: Connection, uuids: Sequence[str]) -> Mapping[str, Count]:
     """Count the actions of these instances, by uuid; one without any is left out."""
-    return {row.uuid: Count(row.last, row.open) for row in _COUNTS.all(tx, uuids=uuids)}
+    return {row.uuid: Count(row.last, row.open, row.first == 0) for row in _COUNTS.all(tx, uuids=uuids)}
 
 
 def names_of_last(tx: Connection, uuids: Sequence[str]) -> Mapping[str, str]:

@@ -43,6 +43,13 @@ IS_HELD_FOR_A_MOVE = (
     .exists()
 )
 """Tells of a placement that it is the new place of a living move, whose own time limit ends it."""
+RETURNS_FROM_IT = (
+    sa.select(COLUMNS.id)
+    .where(COLUMNS.uuid == t.placements.c.uuid, COLUMNS.to_number == t.placements.c.number)
+    .where(COLUMNS.state == MoveState.RETURNING.value)
+    .exists()
+)
+"""Tells of a placement that a server returns from it to its old host, once nothing of it is left there."""
 _instance, _state = t.instances.c, t.instance_states.c
 _HAS_ENDED = (
     one_of(COLUMNS.uuid, "uuids"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sqlalchemy.engine import Connection
 
-OPTION = "zonesched_outcomes"
-"""Execution option of a write transaction: the list of its outcomes."""
+_KEY = "zonesched_outcomes"
+"""Key of a connection's own data: the list of the outcomes of its write transaction."""
 
 
 @dataclass(frozen=True)
@@ -64,5 +66,18 @@ def note(tx: Connection, outcome: Outcome) -> None:
 
 def noted(tx: Connection) -> list[Outcome]:
     """Return the outcomes of this transaction so far; a transaction that only reads keeps none."""
-    found: list[Outcome] = tx.get_execution_options().get(OPTION, [])
+    found: list[Outcome] = tx.info.get(_KEY, [])
     return found
+
+
+@contextmanager
+def kept(tx: Connection) -> Iterator[list[Outcome]]:
+    """Keep the outcomes of the block, which is one write transaction."""
+    # Not to be asked for again: the connection may be lost by then.
+    info = tx.info
+    done: list[Outcome] = []
+    info[_KEY] = done
+    try:
+        yield done
+    finally:
+        info.pop(_KEY, None)

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
+from sqlalchemy.exc import NoResultFound
 
 from zonesched.model.placement import (
     CLAIMING,
@@ -29,14 +30,19 @@ COLUMNS = t.placements.c
 _STATE_OF = {state.value: state for state in PlacementState}
 _INSERT = Prepared(sa.insert(t.placements))
 _ALIKE = AlikeRows(t.placements, ("uuid", "host_id"))
+_ONE = Prepared(
+    sa.select(t.placements).where(
+        COLUMNS.uuid == sa.bindparam("uuid"), COLUMNS.number == sa.bindparam("number")
+    )
+)
 _OF_INSTANCES = Prepared(
     sa.select(t.placements).where(one_of(COLUMNS.uuid, "uuids")).order_by(COLUMNS.uuid, COLUMNS.number)
 )
 _UNSENT_BLOBS = sa.case((COLUMNS.state == PlacementState.INTENDED.value, COLUMNS.blobs), else_="[]")
 # Entries are the longest part of a row and are not needed once they are sent.
-_WITHOUT_SENT_BLOBS = [_UNSENT_BLOBS.label("blobs") if c is COLUMNS.blobs else c for c in COLUMNS]
+WITHOUT_SENT_BLOBS = [_UNSENT_BLOBS.label("blobs") if c is COLUMNS.blobs else c for c in COLUMNS]
 _OF_BOOT = Prepared(
-    sa.select(*_WITHOUT_SENT_BLOBS)
+    sa.select(*WITHOUT_SENT_BLOBS)
     .where(COLUMNS.reservation_id == sa.bindparam("reservation"), COLUMNS.caller_id == sa.bindparam("caller"))
     .order_by(COLUMNS.uuid, COLUMNS.number)
 )
@@ -81,7 +87,7 @@ _PRESENT = Prepared(
 
 
 _IN_ORDER = (
-    sa.select(*_WITHOUT_SENT_BLOBS).order_by(COLUMNS.uuid, COLUMNS.number).limit(sa.bindparam("max_rows"))
+    sa.select(*WITHOUT_SENT_BLOBS).order_by(COLUMNS.uuid, COLUMNS.number).limit(sa.bindparam("max_rows"))
 )
 
 
@@ -177,13 +183,15 @@ def insert_alike(tx: Connection, groups: Iterable[tuple[Placement, Mapping[str, 
 def read(tx: Connection, *conditions: sa.ColumnElement[bool]) -> list[Placement]:
     """Read the placements that meet all conditions, in order of instance and number; for this package."""
     statement = sa.select(t.placements).where(*conditions).order_by(COLUMNS.uuid, COLUMNS.number)
-    return [_from_row(row) for row in tx.execute(statement)]
+    return [from_row(row) for row in tx.execute(statement)]
 
 
 def read_one(tx: Connection, uuid: str, number: int) -> Placement:
     """Read one placement. Raises NoResultFound where there is none."""
-    statement = sa.select(t.placements).where(COLUMNS.uuid == uuid, COLUMNS.number == number)
-    return _from_row(tx.execute(statement).one())
+    row = _ONE.first(tx, uuid=uuid, number=number)
+    if row is None:
+        raise NoResultFound
+    return from_row(row)
 
 
 def unfinished_in(tx: Connection, child_id: str) -> list[Placement]:
@@ -193,13 +201,13 @@ def unfinished_in(tx: Connection, child_id: str) -> list[Placement]:
 
 def read_by_uuid(tx: Connection, uuids: Sequence[str]) -> list[Placement]:
     """Read all placements of these instances, in order of instance and number."""
-    return [_from_row(row) for row in _OF_INSTANCES.all(tx, uuids=uuids)]
+    return [from_row(row) for row in _OF_INSTANCES.all(tx, uuids=uuids)]
 
 
 def of_boot(tx: Connection, caller_id: str, reservation_id: str) -> list[Placement]:
     """Read all placements of a boot, in order of instance and number; blobs of unsent placements only."""
     rows = _OF_BOOT.all(tx, reservation=reservation_id, caller=caller_id)
-    return [_from_row(row) for row in rows]
+    return [from_row(row) for row in rows]
 
 
 def without_fault(tx: Connection, uuids: Sequence[str]) -> Mapping[tuple[str, int], tuple[str, str]]:
@@ -213,12 +221,12 @@ def without_fault(tx: Connection, uuids: Sequence[str]) -> Mapping[tuple[str, in
 
 def due_calls(tx: Connection, now: float, busy: Sequence[str], limit: int) -> list[Placement]:
     """Return at most `limit` placements whose child is to be called now; children in `busy` are left out."""
-    return [_from_row(row) for row in _DUE_CALLS.all(tx, now=now, busy=busy, max_rows=limit)]
+    return [from_row(row) for row in _DUE_CALLS.all(tx, now=now, busy=busy, max_rows=limit)]
 
 
 def overdue_holds(tx: Connection, now: float, limit: int) -> list[Placement]:
     """Return at most `limit` placements that were never confirmed and whose hold has expired."""
-    return [_from_row(row) for row in _OVERDUE.all(tx, now=now, max_rows=limit)]
+    return [from_row(row) for row in _OVERDUE.all(tx, now=now, max_rows=limit)]
 
 
 def failed_hosts(tx: Connection, caller_id: str, reservation_id: str, now: float) -> frozenset[str]:
@@ -360,7 +368,8 @@ def _to_row(p: Placement) -> dict[str, Any]:
     }
 
 
-def _from_row(row: Any) -> Placement:
+def from_row(row: Any) -> Placement:
+    """Make the placement of a row that has its columns."""
     where: Where
     if row.kind == "host":
         where = ClaimedHost(row.host_id, orjson.loads(row.resources))

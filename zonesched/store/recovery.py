@@ -113,7 +113,8 @@ OPERATOR = Neighbour(Kind.OPERATOR, "")
 
 def begin(tx: Connection, incarnation: str) -> None:
     """Begin a recovery: all neighbours by the restored rows are to be heard, and the operator ends it."""
-    for table in (t.unheard, t.found_instances, t.named_instances):
+    # A promise of a copy may have been withdrawn since.
+    for table in (t.unheard, t.found_instances, t.named_instances, t.fencing_promises):
         tx.execute(sa.delete(table))
     tx.execute(sa.update(t.identity).values(incarnation=incarnation))
     # A parent's cursor may name numbers from after the copy: all of its feed is read anew.

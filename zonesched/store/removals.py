@@ -13,15 +13,15 @@ from zonesched.errors import NotFound
 from zonesched.model.placement import CLAIMING, PlacementState
 from zonesched.store import fencing_promises, identity, locks, placements
 from zonesched.store import tables as t
-from zonesched.store.placements import Placement
 from zonesched.store.prepared import is_in
 
 
-def remove_host(tx: Connection, change: int, host_id: str) -> list[Placement] | None:
-    """Remove a host with its rows; None, with nothing done, while it has claims.
+def remove_host(tx: Connection, change: int, host_id: str) -> bool:
+    """Remove a host with its rows; False, with nothing done, while it has claims.
 
-    A RELEASING place, which only waits for the host's agent, ends with the host; returns these. Raises
-    NotFound for a host that another transaction has removed meanwhile.
+    A RELEASING place that only waits for the host's agent ends with the host, but not one that a server must
+    have left before it may run elsewhere. Raises NotFound for a host that another transaction has removed
+    meanwhile.
     """
     # The same lock order as an agent's report: the service's row, the boots, then the host.
     service = sa.select(t.services.c.id).join(t.hosts).where(t.hosts.c.id == host_id)
@@ -31,15 +31,16 @@ def remove_host(tx: Connection, change: int, host_id: str) -> list[Placement] | 
     is_waiting = (place.host_id == host_id, place.state == releasing.value)
     locks.instances(tx, [p.uuid for p in placements.read(tx, *is_waiting)])
     locks.hosts(tx, [host_id])
-    claims = sa.select(place.uuid).where(place.host_id == host_id, is_in(place.state, CLAIMING - {releasing}))
+    is_needed = sa.and_(place.state == releasing.value, fencing_promises.IS_WAITED_FOR)
+    is_claimed = sa.or_(is_in(place.state, CLAIMING - {releasing}), is_needed)
+    claims = sa.select(place.uuid).where(place.host_id == host_id, is_claimed)
     if tx.execute(claims.limit(1)).first() is not None:
-        return None
-    waiting = placements.read(tx, *is_waiting)
-    released = placements.move_all(tx, change, waiting, PlacementState.RELEASED)
+        return False
+    placements.move_all(tx, change, placements.read(tx, *is_waiting), PlacementState.RELEASED)
     if not tx.execute(sa.delete(t.hosts).where(t.hosts.c.id == host_id)).rowcount:
         raise NotFound("There is no such host.", code="service_not_found", field="id")
     identity.next_removal(tx)
-    return released
+    return True
 
 
 def remove_service(tx: Connection, service_id: str) -> bool:

@@ -50,6 +50,18 @@ _TRACES_OF_OPEN = Prepared(
 _OF_IDS = Prepared(
     sa.select(t.reservations).where(one_of(COLUMNS.id, "ids")).order_by(COLUMNS.created_at, COLUMNS.id)
 )
+_SPECS = Prepared(sa.select(COLUMNS.caller_id, COLUMNS.id, COLUMNS.spec).where(one_of(COLUMNS.id, "ids")))
+_TRACES = Prepared(sa.select(COLUMNS.caller_id, COLUMNS.id, COLUMNS.why).where(one_of(COLUMNS.id, "ids")))
+_LEASE = Prepared(
+    sa.update(t.reservations)
+    .where(*_KEY)
+    .values(lease_number=sa.bindparam("number"), lease_expires_at=sa.bindparam("ends_at"))
+)
+_WAKE = Prepared(
+    sa.update(t.reservations)
+    .where(*_KEY, COLUMNS.state != ReservationState.SERVED.value)
+    .values(state=ReservationState.OPEN.value, next_work_at=0.0, wakes=COLUMNS.wakes + 1)
+)
 _DUE = Prepared(
     sa.select(COLUMNS.id, COLUMNS.caller_id, COLUMNS.lease_number, COLUMNS.spec)
     .where(COLUMNS.state == ReservationState.OPEN.value)
@@ -210,18 +222,22 @@ def of_idempotency_key(
     return None if row is None else _from_row(row)
 
 
-def read_page(
-    tx: Connection, conditions: Sequence[Any], order: Sequence[Any], limit: int
-) -> list[Reservation]:
-    """Read the first `limit` reservations that meet all conditions, in this order."""
-    statement = sa.select(t.reservations).where(*conditions).order_by(*order).limit(limit)
-    return [_from_row(row) for row in tx.execute(statement)]
-
-
 def read_ids(tx: Connection, ids: Sequence[str]) -> dict[tuple[str, str], Reservation]:
     """Read the reservations of these ids, by (caller id, id)."""
     found = map(_from_row, _OF_IDS.all(tx, ids=ids))
     return {(r.caller_id, r.id): r for r in found}
+
+
+def specs(tx: Connection, ids: Sequence[str]) -> dict[tuple[str, str], RequestSpec]:
+    """Read the requests of the reservations of these ids, by (caller id, id)."""
+    rows = _SPECS.all(tx, ids=ids)
+    return {(row.caller_id, row.id): spec_from_row(orjson.loads(row.spec)) for row in rows}
+
+
+def traces(tx: Connection, ids: Sequence[str]) -> dict[tuple[str, str], DecisionTrace]:
+    """Read the last decision traces of the reservations of these ids, by (caller id, id)."""
+    rows = _TRACES.all(tx, ids=ids) if ids else []
+    return {(row.caller_id, row.id): trace_from_wire(orjson.loads(row.why)) for row in rows}
 
 
 def read_one(tx: Connection, caller_id: str, reservation_id: str) -> Reservation:
@@ -236,11 +252,7 @@ def take_lease(tx: Connection, now: float, duration_s: float) -> Lease | None:
         return None
     traced_by = spec_from_row(orjson.loads(row.spec)).traced_by
     lease = Lease(row.id, row.caller_id, row.lease_number + 1, duration_s, traced_by)
-    tx.execute(
-        sa.update(t.reservations)
-        .where(COLUMNS.id == row.id, COLUMNS.caller_id == row.caller_id)
-        .values(lease_number=lease.number, lease_expires_at=now + duration_s)
-    )
+    _LEASE.run(tx, b_id=row.id, b_caller=row.caller_id, number=lease.number, ends_at=now + duration_s)
     return lease
 
 
@@ -272,12 +284,7 @@ def give_back(
 
 def wake(tx: Connection, caller_id: str, reservation_id: str) -> None:
     """Make a reservation due now, after an event that it waits for."""
-    tx.execute(
-        sa.update(t.reservations)
-        .where(COLUMNS.id == reservation_id, COLUMNS.caller_id == caller_id)
-        .where(COLUMNS.state != ReservationState.SERVED.value)
-        .values(state=ReservationState.OPEN.value, next_work_at=0.0, wakes=COLUMNS.wakes + 1)
-    )
+    _WAKE.run(tx, b_id=reservation_id, b_caller=caller_id)
 
 
 def traces_of_open(tx: Connection, reason: str) -> list[tuple[str, str, DecisionTrace]]:

@@ -82,7 +82,7 @@ def find(tx: Connection, scope: Scope, uuid: str) -> list[Instance]:
 
 @dataclass(frozen=True)
 class Page:
-    """Query of one page; "" or nothing leaves a filter out, and so does a time of 0."""
+    """Query of one page; "" or nothing leaves a filter out, and so does a time of 0, and None as `locked`."""
 
     scope: Scope
     reservation_id: str
@@ -98,6 +98,7 @@ class Page:
     order: Sequence[ListOrder]
     marker: str
     limit: int
+    locked: bool | None = None
 
 
 def page(tx: Connection, wanted: Page) -> list[Instance]:
@@ -123,13 +124,13 @@ def _page(tx: Connection, wanted: Page, columns: Sequence[sa.Column[Any]]) -> sa
     if wanted.name:
         conditions.append(COLUMNS.name.contains(wanted.name, autoescape=True))
     if wanted.statuses:
-        conditions.append(sa.or_(*(_shows(Status(status)) for status in wanted.statuses)))
+        conditions.append(_shows_one(tx, [Status(status) for status in wanted.statuses]))
     elif not wanted.changed_since:
         conditions.append(COLUMNS.status != InstanceStatus.DELETED.value)
     if wanted.flavor_id:
         conditions.append(COLUMNS.flavor_id == wanted.flavor_id)
     if wanted.changed_since:
-        conditions.append(COLUMNS.updated_at >= wanted.changed_since)
+        conditions.append(_changed_since(tx, wanted))
     if wanted.changed_before:
         conditions.append(COLUMNS.updated_at <= wanted.changed_before)
     for column, value in (
@@ -139,6 +140,8 @@ def _page(tx: Connection, wanted: Page, columns: Sequence[sa.Column[Any]]) -> sa
     ):
         if value:
             conditions.append(column == value)
+    if wanted.locked is not None:
+        conditions.append(_is_locked(tx) if wanted.locked else ~_HAS_LOCK)
     if wanted.host:
         conditions.append(COLUMNS.uuid.in_(_placed_on(wanted.host)))
     if wanted.marker:
@@ -167,50 +170,70 @@ def _placed_on(host: str) -> sa.Select[tuple[str]]:
     return sa.select(place.uuid).where(place.host_id == named)
 
 
-def _shows(status: Status) -> sa.ColumnElement[bool]:
-    """Make the condition that an instance shows this status (`model.desired_state.shown_status`)."""
-    state = t.instance_states.c
-    is_offloaded = state.observed_power == Power.OFFLOADED.value
-    was_offloaded = sa.select(state.uuid).where(state.uuid == COLUMNS.uuid, is_offloaded).exists()
-    is_resized = state.observed_resizes_begun > (
-        state.observed_resizes_confirmed + state.observed_resizes_reverted
-    )
-    is_reverting = state.resizes_reverted > state.observed_resizes_reverted
-    is_resizing = state.resizes_begun > state.observed_resizes_begun
-    is_moving = sa.or_(state.moves_begun > state.moves_ended, is_resizing, is_resized)
+FEW = 5_000
+"""Instances with a rare status that are named one by one: of more, a page of the newest is full soon."""
+
+
+def _shows_one(tx: Connection, statuses: Sequence[Status]) -> sa.ColumnElement[bool]:
+    """Make the condition that an instance shows one of these (`model.desired_state.shown_status`)."""
+    of_states = [_STATES_OF[status] for status in statuses if status in _STATES_OF]
+    conditions = [_shows(tx, status) for status in statuses if status not in _STATES_OF]
+    if of_states:
+        conditions.append(_is_stored_as(InstanceStatus.ACTIVE) & _is_one(tx, sa.or_(*of_states)))
+    return sa.or_(*conditions)
+
+
+def _shows(tx: Connection, status: Status) -> sa.ColumnElement[bool]:
     match status:
         case Status.BUILD:
-            return sa.and_(COLUMNS.status == InstanceStatus.BUILD.value, sa.not_(was_offloaded))
-        case Status.SHELVED_OFFLOADED:
-            comes_back = COLUMNS.status.in_([InstanceStatus.BUILD.value, InstanceStatus.ACTIVE.value])
-            rests = COLUMNS.status == InstanceStatus.OFFLOADED.value
-            return sa.or_(rests, sa.and_(comes_back, was_offloaded))
-        case Status.RESIZE | Status.VERIFY_RESIZE | Status.REVERT_RESIZE:
-            such = {
-                Status.RESIZE: sa.and_(is_moving, sa.not_(is_resized)),
-                Status.VERIFY_RESIZE: sa.and_(is_resized, sa.not_(is_reverting)),
-                Status.REVERT_RESIZE: sa.and_(is_resized, is_reverting),
-            }[status]
-            moves = sa.select(state.uuid).where(state.uuid == COLUMNS.uuid, such).exists()
-            return sa.and_(_is_stored_as(InstanceStatus.ACTIVE), moves)
-        case _ if status not in _OF_BUILT:
-            return sa.and_(_is_stored_as(InstanceStatus(status.value)))
-    is_running = state.observed_power == Power.RUNNING.value
-    is_rebooting = sa.and_(is_running, state.rebooted_by > state.observed_generation)
-    is_rebuilding = state.rebuilt_by > state.observed_generation
-    is_other = sa.not_(sa.or_(is_rebuilding, is_moving))
-    match status:
+            return _is_stored_as(InstanceStatus.BUILD) & ~_with(_IS_OFFLOADED).exists()
         case Status.ACTIVE:
-            such = sa.or_(sa.not_(is_running), is_rebooting, is_rebuilding, is_moving)
-        case Status.REBUILD:
-            such = sa.and_(is_rebuilding, sa.not_(is_moving))
-        case Status.REBOOT | Status.HARD_REBOOT:
-            kind = RebootType.HARD if status is Status.HARD_REBOOT else RebootType.SOFT
-            such = sa.and_(is_rebooting, state.reboot_type == kind.value, is_other)
-        case _:
-            such = sa.and_(state.observed_power == _POWERS[status].value, is_other)
-    found = sa.select(state.uuid).where(state.uuid == COLUMNS.uuid, such).exists()
-    return sa.and_(_is_stored_as(InstanceStatus.ACTIVE), sa.not_(found) if status is Status.ACTIVE else found)
+            return _is_stored_as(InstanceStatus.ACTIVE) & ~_with(_IS_ANOTHER).exists()
+        case Status.SHELVED_OFFLOADED:
+            return sa.or_(
+                _is_stored_as(InstanceStatus.OFFLOADED),
+                _is_stored_as(InstanceStatus.BUILD) & _is_one(tx, _IS_OFFLOADED),
+                _is_stored_as(InstanceStatus.ACTIVE) & _is_one(tx, _IS_OFFLOADED & _RESTS),
+            )
+    return _is_stored_as(InstanceStatus(status.value))
+
+
+def _is_one(tx: Connection, states: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+    """Make the condition that an instance has such states."""
+    return _is_named(tx, sa.select(_STATE.uuid).where(states), _with(states).exists())
+
+
+def _is_locked(tx: Connection) -> sa.ColumnElement[bool]:
+    """Make the condition that an instance is locked."""
+    return _is_named(tx, sa.select(_LOCK.uuid), _HAS_LOCK)
+
+
+def _changed_since(tx: Connection, wanted: Page) -> sa.ColumnElement[bool]:
+    """Make the condition that an instance has changed since then."""
+    has_changed = COLUMNS.updated_at >= wanted.changed_since
+    if isinstance(wanted.scope, OfProject):
+        return has_changed
+    # The index of changes begins with the status.
+    changed = sa.select(COLUMNS.uuid).where(COLUMNS.status.in_(_STATUSES), has_changed)
+    return _is_named(tx, changed, has_changed)
+
+
+_STATUSES = sorted(status.value for status in InstanceStatus)
+
+
+def _is_named(
+    tx: Connection, uuids: sa.Select[tuple[str]], otherwise: sa.ColumnElement[bool]
+) -> sa.ColumnElement[bool]:
+    """Make the condition that an instance is one of `uuids`; these are named if they are few.
+
+    A database does not know how few they are, and would look at every instance of the zone.
+    """
+    found = tx.execute(uuids.limit(FEW + 1)).scalars().all()
+    return COLUMNS.uuid.in_(found) if len(found) <= FEW else otherwise
+
+
+def _with(states: sa.ColumnElement[bool]) -> sa.Select[tuple[str]]:
+    return sa.select(_STATE.uuid).where(_STATE.uuid == COLUMNS.uuid, states)
 
 
 def _is_stored_as(status: InstanceStatus) -> sa.ColumnElement[bool]:
@@ -223,9 +246,37 @@ def _is_stored_as(status: InstanceStatus) -> sa.ColumnElement[bool]:
 _OF_MANY = {InstanceStatus.ACTIVE, InstanceStatus.DELETED}
 """The statuses in which most instances of a zone are."""
 
-_POWERS = {status: power for power, status in STATUS_OF_POWER.items()}
-_OF_BUILT = {*_POWERS, Status.REBOOT, Status.HARD_REBOOT, Status.REBUILD}
-"""The statuses of an instance that is stored as ACTIVE."""
+_LOCK = t.instance_locks.c
+_HAS_LOCK = sa.select(_LOCK.uuid).where(_LOCK.uuid == COLUMNS.uuid).exists()
+_STATE = t.instance_states.c
+_IS_OFFLOADED = _STATE.observed_power == Power.OFFLOADED.value
+_IS_RUNNING = _STATE.observed_power == Power.RUNNING.value
+_IS_RESIZED = _STATE.observed_resizes_begun > (
+    _STATE.observed_resizes_confirmed + _STATE.observed_resizes_reverted
+)
+_IS_REVERTING = _STATE.resizes_reverted > _STATE.observed_resizes_reverted
+_IS_MOVING = sa.or_(
+    _STATE.moves_begun > _STATE.moves_ended, _STATE.resizes_begun > _STATE.observed_resizes_begun, _IS_RESIZED
+)
+_IS_REBOOTING = _IS_RUNNING & (_STATE.rebooted_by > _STATE.observed_generation)
+_IS_REBUILDING = _STATE.rebuilt_by > _STATE.observed_generation
+_RESTS = ~(_IS_REBUILDING | _IS_MOVING)
+_IS_ANOTHER = ~_IS_RUNNING | _IS_REBOOTING | _IS_REBUILDING | _IS_MOVING
+"""The states of an instance that is stored as ACTIVE and shows another status."""
+
+_STATES_OF: Mapping[Status, sa.ColumnElement[bool]] = {
+    Status.RESIZE: _IS_MOVING & ~_IS_RESIZED,
+    Status.VERIFY_RESIZE: _IS_RESIZED & ~_IS_REVERTING,
+    Status.REVERT_RESIZE: _IS_RESIZED & _IS_REVERTING,
+    Status.REBUILD: _IS_REBUILDING & ~_IS_MOVING,
+    Status.REBOOT: _IS_REBOOTING & (_STATE.reboot_type == RebootType.SOFT.value) & _RESTS,
+    Status.HARD_REBOOT: _IS_REBOOTING & (_STATE.reboot_type == RebootType.HARD.value) & _RESTS,
+    **{
+        STATUS_OF_POWER[power]: (_STATE.observed_power == power.value) & _RESTS
+        for power in (Power.STOPPED, Power.PAUSED, Power.SUSPENDED)
+    },
+}
+"""The states for which an instance that is stored as ACTIVE shows each other status."""
 
 
 def _after(tx: Connection, wanted: Page) -> sa.ColumnElement[bool]:

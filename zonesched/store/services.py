@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -17,7 +18,24 @@ from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, one_of
 
 COLUMNS = t.services.c
-_NAMED = Prepared(sa.select(t.services).where(COLUMNS.name == sa.bindparam("wanted")))
+_NAMED = Prepared(
+    sa.select(COLUMNS.id, COLUMNS.user_id, COLUMNS.registrations, COLUMNS.agent_id, COLUMNS.binary).where(
+        COLUMNS.name == sa.bindparam("wanted")
+    )
+)
+_KEPT = Prepared(
+    sa.select(COLUMNS.registrations).where(COLUMNS.id == sa.bindparam("known_id")).with_for_update(read=True)
+)
+_INSERT = Prepared(sa.insert(t.services))
+# Not against the checks of hosts' references, which a second change of a host in one transaction makes.
+_NAMED_AND_LOCKED = Prepared(
+    sa.select(t.services).where(COLUMNS.name == sa.bindparam("wanted")).with_for_update(key_share=True)
+)
+_REGISTER = Prepared(
+    sa.update(t.services)
+    .where(COLUMNS.id == sa.bindparam("known_id"))
+    .values({name: sa.bindparam(name) for name in ("user_id", "last_seen_at", "registrations", "agent_id")})
+)
 _OF_IDS = Prepared(sa.select(t.services).where(one_of(COLUMNS.id, "ids")))
 _LOCK = Prepared(
     sa.select(COLUMNS.id)
@@ -35,6 +53,13 @@ _BEATS_SINCE = Prepared(
         sa.or_(COLUMNS.last_seen_at >= sa.bindparam("moment"), COLUMNS.forced_down)
     )
 )
+
+
+NOTHING_RUNS = (
+    "for its --fence-after where it fences; where it does not, once its hosts have no servers: power it off"
+    " or cut it off for good, then evacuate each with `zonesched host evacuate HOST --fenced`"
+)
+"""When nothing runs any more that a silent agent had, as part of a refusal."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +85,17 @@ class Service:
     def is_up(self, now: float, down_time_s: float) -> bool:
         """Tell whether the agent is up, by its heartbeats and its admin state."""
         return not self.forced_down and is_up(self.last_seen_at, now, down_time_s)
+
+
+@dataclass(frozen=True)
+class Owned:
+    """Columns of a row that tell whose it is, with the meanings of `Service`."""
+
+    id: str
+    user_id: str
+    registrations: int
+    agent_id: str
+    binary: str
 
 
 @dataclass(frozen=True)
@@ -116,8 +152,8 @@ def set_forced_down(tx: Connection, service_id: str, forced_down: bool) -> None:
     tx.execute(sa.update(t.services).where(COLUMNS.id == service_id).values(forced_down=forced_down))
 
 
-def own(tx: Connection, name: str, user_id: str, agent_id: str = "") -> Service:
-    """Read the user's service of that name.
+def own(tx: Connection, name: str, user_id: str, agent_id: str = "") -> Owned:
+    """Read the row of the user's service of that name.
 
     Raises NotFound, Forbidden for another user's, and Conflict where an agent that has an id is not the one
     that registered it: it has to register again.
@@ -125,7 +161,7 @@ def own(tx: Connection, name: str, user_id: str, agent_id: str = "") -> Service:
     row = _NAMED.first(tx, wanted=name)
     if row is None:
         raise NotFound(f"There is no service {name}.", code="service_unknown", field="service")
-    found = replace(Service(*row), forced_down=bool(row.forced_down))
+    found = Owned(*row)
     if found.user_id != user_id:
         raise Forbidden(
             f"The service {name} belongs to another user: give an agent a name of its own (--service).",
@@ -137,28 +173,79 @@ def own(tx: Connection, name: str, user_id: str, agent_id: str = "") -> Service:
     return found
 
 
+def keep(tx: Connection, known: Owned) -> None:
+    """Keep a service with its agent until the transaction ends.
+
+    Raises NotFound for one that was removed, and Conflict for one that was registered since `known` was read:
+    it may be another agent's by now, or that of a later process.
+    """
+    row = _KEPT.first(tx, known_id=known.id)
+    if row is None:
+        raise NotFound("There is no such service any more.", code="service_unknown", field="service")
+    if row.registrations != known.registrations:
+        raise Conflict(
+            "The service was registered since this call came: call again.",
+            code="registered_since",
+            field="service",
+        )
+
+
+def lock(tx: Connection, service_ids: Sequence[str]) -> None:
+    """Lock services, in order, against their registration and against whoever keeps them."""
+    _LOCK.all(tx, ids=service_ids)
+
+
+class LastHeartbeat(NamedTuple):
+    """Last heartbeat of a service: its time in the row, and the id of the last one with a promise."""
+
+    at: float
+    promised: str = ""
+
+
 @dataclass(frozen=True)
 class Silence:
-    """How long an agent must have been silent before another one takes its place.
+    """How long an agent must have been silent before another one takes its place or its hosts.
 
-    `seconds`: how long the service of an id has been seen with this last heartbeat.
+    What an agent that does not fence runs goes on while it is cut off. So what it may run must have ended
+    otherwise first: by an operator's evacuation.
+
+    `seconds`: how long the service of an id has been seen with this last heartbeat. `refused`: ids and last
+    heartbeats of the services whose agents may be up.
     """
 
-    seconds: Callable[[str, float], float]
+    seconds: Callable[[str, LastHeartbeat], float]
     down_time_s: float
+    refused: list[tuple[str, LastHeartbeat]] = field(default_factory=list)
 
-    def is_over(self, tx: Connection, service_id: str, heartbeat_at: float, *, is_down: bool = False) -> bool:
-        """Tell whether an agent is down, where `is_down` does not say it, and its instances have ended."""
-        promise = fencing_promises.read(tx, service_id)
+    def is_over(
+        self, tx: Connection, service_id: str, heartbeat_at: float, host_ids: Collection[str] | None = None
+    ) -> bool:
+        """Tell whether an agent is down and nothing may run on its hosts, or on these of them.
+
+        That it is forced down is not enough: while it calls, it runs its instances.
+        """
+        promise = fencing_promises.lock(tx, service_id)
         fenced_s = 0.0 if promise is None else fenced_after_s(promise.fence_after_s)
-        return self.seconds(service_id, heartbeat_at) >= fenced_s + (0.0 if is_down else self.down_time_s)
+        # One with a promise is durable at once, while the time of the last heartbeat is written later.
+        last = LastHeartbeat(heartbeat_at, "" if promise is None else promise.heartbeat)
+        is_silent = self.seconds(service_id, last) >= fenced_s + self.down_time_s
+        if is_silent and (promise is not None or not may_run(tx, service_id, host_ids)):
+            return True
+        self.refused.append((service_id, last))
+        return False
+
+
+def may_run(tx: Connection, service_id: str, host_ids: Collection[str] | None = None) -> bool:
+    """Tell whether a service's hosts, or these of them, have instances that its agent may run."""
+    occupied = set(fencing_promises.occupied_hosts(tx, [service_id]))
+    return bool(occupied) if host_ids is None else not occupied.isdisjoint(host_ids)
 
 
 def _of_another_agent(name: str) -> Conflict:
     return Conflict(
         f"Service {name} belongs to another agent, which has another state folder. Give each agent a name of"
         " its own with --service. An agent that asks for the place of another gets it once that has not"
-        " called for service_down_time meanwhile, and then for its --fence-after where it fences.",
+        f" called for service_down_time meanwhile, and then {NOTHING_RUNS}.",
         code="service_belongs_to_another_agent",
         field="service",
     )
@@ -168,16 +255,13 @@ def register(tx: Connection, new: Service, known: int | None, silence: Silence) 
     """Register a service with its heartbeat; a known one of its name keeps its id.
 
     One whose user was deleted goes to this user. One whose agent has ended, by its `silence`, goes to this
-    agent. That it is forced down is not enough: an agent that still calls would take it back at once, and
-    both would run its instances. `known`: the number of its registrations when the agent wrote this one, None
+    agent. `known`: the number of its registrations when the agent wrote this one, None
     where it does not say.
     Raises Forbidden for a service that belongs to another user, Conflict for one of another agent and where
     it was registered since.
     """
     name, now = new.name, new.last_seen_at
-    # Not against the checks of hosts' references, which a second change of a host in one transaction makes.
-    named = sa.select(t.services).where(COLUMNS.name == name).with_for_update(key_share=True)
-    row = tx.execute(named).first()
+    row = _NAMED_AND_LOCKED.first(tx, wanted=name)
     if known not in (None, 0 if row is None else row.registrations):
         raise Conflict(
             f"Service {name} was registered since: read the number of its registrations, and register again.",
@@ -186,7 +270,7 @@ def register(tx: Connection, new: Service, known: int | None, silence: Silence) 
         )
     if row is None:
         service = replace(new, registrations=1)
-        tx.execute(sa.insert(t.services).values(**vars(service)))
+        _INSERT.run(tx, **vars(service))
         return service
     if row.user_id != new.user_id and is_user(tx, row.user_id):
         own(tx, name, new.user_id)
@@ -199,8 +283,8 @@ def register(tx: Connection, new: Service, known: int | None, silence: Silence) 
         "registrations": row.registrations + 1,
         "agent_id": new.agent_id or row.agent_id,
     }
-    tx.execute(sa.update(t.services).where(COLUMNS.id == row.id).values(values))
-    return replace(Service(*row), **values)
+    _REGISTER.run(tx, known_id=row.id, **values)
+    return replace(Service(*row), forced_down=bool(row.forced_down), **values)
 
 
 def register_process(tx: Connection, name: str, zone_uuid: str, now: float, new_id: str) -> None:
@@ -220,7 +304,7 @@ def note_heartbeats(tx: Connection, service_ids: Sequence[str], now: float) -> N
     """Write a heartbeat of these services now; removed services stay removed."""
     if len(service_ids) > 1:
         # In order: two processes may write the same services.
-        _LOCK.all(tx, ids=service_ids)
+        lock(tx, service_ids)
     _NOTE_BEATS.run(tx, ids=service_ids, now=now)
 
 

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar, cast
 
 import sqlalchemy as sa
 from sqlalchemy import event
@@ -21,6 +21,7 @@ from zonesched.conf.remote_services import with_checked_names
 from zonesched.errors import ConfigError, DatabaseFull
 from zonesched.store import outcomes
 from zonesched.store.group_commit import GroupCommit
+from zonesched.store.kept_connection import KeptConnection
 from zonesched.store.met_servers import MetServers
 from zonesched.store.outcomes import Outcome
 from zonesched.store.prepared import run_text
@@ -43,9 +44,6 @@ CHECKPOINT_PAGES = 4_000
 
 STATEMENTS = 512
 """Statements that an SQLite connection keeps compiled: a zone runs about 400 different ones."""
-
-MAX_IDLE = 16
-"""Limit of connections that wait for a transaction, as many as the pool keeps."""
 
 FULL_RETRY_S = 30
 """Retry-After of a full disk, which people free."""
@@ -129,26 +127,8 @@ class Store:
             run_text(tx, "BEGIN")
             return fn(tx)
 
-    @contextmanager
-    def _kept_connection(self) -> Iterator[Connection]:
-        """Give one of SQLite's connections to a block, and end the transaction that the block leaves open."""
-        try:
-            connection = self._idle.pop()
-        except IndexError:
-            connection = self.engine.connect()
-        may_stay = False
-        try:
-            yield connection
-            # What SQLAlchemy has begun by itself, then what only the driver knows of.
-            connection.rollback()
-            connection.connection.rollback()
-            may_stay = len(self._idle) < MAX_IDLE
-        finally:
-            # The pool would check it each time, which takes longer than a short transaction.
-            if may_stay:
-                self._idle.append(connection)
-            else:
-                connection.close()
+    def _kept_connection(self) -> KeptConnection:
+        return KeptConnection(self.engine, self._idle)
 
     def look_up(self, fn: Callable[[Connection], T]) -> T:
         """Return the result of `fn`, which runs one statement: its snapshot needs no transaction."""
@@ -224,15 +204,29 @@ class Store:
 
     @contextmanager
     def _write_transaction(self) -> Iterator[Connection]:
-        done: list[Outcome] = []
-        with self._kept_connection() if self._is_sqlite else self._connection_to_write() as tx:
-            tx.execution_options(**{outcomes.OPTION: done})
-            with tx.begin():
-                # Not by an event of the engine, which would slow down every later statement as well.
-                with _noting_loss():
-                    run_text(tx, "BEGIN IMMEDIATE" if self._is_sqlite else "BEGIN")
-                yield tx
+        writing = self._sqlite_to_write() if self._is_sqlite else self._postgresql_to_write()
+        with writing as tx, outcomes.kept(tx) as done:
+            yield tx
         self.observer.committed(done)
+
+    @contextmanager
+    def _sqlite_to_write(self) -> Iterator[Connection]:
+        with self._kept_connection() as tx:
+            run_text(tx, "BEGIN IMMEDIATE")
+            yield tx
+            # What SQLAlchemy has begun by itself only its own commit ends. A migration has ended its own.
+            if tx.in_transaction():
+                tx.commit()
+            elif cast(sqlite3.Connection, tx.connection.dbapi_connection).in_transaction:
+                run_text(tx, "COMMIT")
+
+    @contextmanager
+    def _postgresql_to_write(self) -> Iterator[Connection]:
+        with self._connection_to_write() as tx, tx.begin():
+            # Not by an event of the engine, which would slow down every later statement as well.
+            with _noting_loss():
+                run_text(tx, "BEGIN")
+            yield tx
 
     @contextmanager
     def _connection_to_write(self) -> Iterator[Connection]:

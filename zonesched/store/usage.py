@@ -13,6 +13,20 @@ from zonesched.store.prepared import Prepared, is_in, unindexed
 from zonesched.store.reservations import ReservationState
 
 _instance, _reservation = t.instances.c, t.reservations.c
+_instances = sa.select(sa.func.count().label("number")).where(
+    _instance.caller_id == sa.bindparam("caller"), is_in(_instance.status, COUNTED_STATUSES)
+)
+_INSTANCES = Prepared(_instances)
+_INSTANCES_OF_PROJECT = Prepared(_instances.where(_instance.project_id == sa.bindparam("project")))
+
+# By the index of the open ones: by that of its projects SQLite may read each boot that there was.
+_open_boots = sa.select(sa.func.count().label("number")).where(
+    _reservation.state == ReservationState.OPEN.value,
+    unindexed(_reservation.caller_id) == sa.bindparam("zone"),
+)
+_OPEN_BOOTS = Prepared(_open_boots)
+_OPEN_BOOTS_OF_PROJECT = Prepared(_open_boots.where(_reservation.project_id == sa.bindparam("project")))
+
 _HOLDS = Prepared(
     sa.select(sa.func.count().label("number"))
     .select_from(t.placements)
@@ -33,12 +47,9 @@ def instances(tx: Connection, caller_id: str, project_id: str | None = None) -> 
 
     Those in ERROR take nothing: a boot that fails as a whole leaves its caller what it had before.
     """
-    statement = sa.select(sa.func.count()).where(
-        _instance.caller_id == caller_id, is_in(_instance.status, COUNTED_STATUSES)
-    )
-    if project_id is not None:
-        statement = statement.where(_instance.project_id == project_id)
-    return int(tx.execute(statement).scalar_one())
+    if project_id is None:
+        return int(_INSTANCES.first(tx, caller=caller_id).number)
+    return int(_INSTANCES_OF_PROJECT.first(tx, caller=caller_id, project=project_id).number)
 
 
 @dataclass(frozen=True)
@@ -96,10 +107,6 @@ def tombstones(tx: Connection, caller_id: str) -> int:
 
 def open_boots(tx: Connection, zone_uuid: str, project_id: str | None = None) -> int:
     """Count the open boots of this zone's own users, of one project or of all."""
-    # By the index of the open ones: by that of its projects SQLite may read each boot that there was.
-    statement = sa.select(sa.func.count()).where(
-        _reservation.state == ReservationState.OPEN.value, unindexed(_reservation.caller_id) == zone_uuid
-    )
-    if project_id is not None:
-        statement = statement.where(_reservation.project_id == project_id)
-    return int(tx.execute(statement).scalar_one())
+    if project_id is None:
+        return int(_OPEN_BOOTS.first(tx, zone=zone_uuid).number)
+    return int(_OPEN_BOOTS_OF_PROJECT.first(tx, zone=zone_uuid, project=project_id).number)

@@ -63,6 +63,12 @@ def read_one(tx: Connection, user_id: str) -> User | None:
     return next(iter(_read(tx, COLUMNS.id == user_id)), None)
 
 
+def lock_secret(tx: Connection, user_id: str) -> str:
+    """Read the hash of a user's password or secret, "" without such a user; it stays until `tx` ends."""
+    statement = sa.select(COLUMNS.secret).where(COLUMNS.id == user_id)
+    return tx.execute(statement.with_for_update(read=True)).scalar() or ""
+
+
 def lock_admins(tx: Connection) -> list[User]:
     """Read all admins and lock them against deletion until the transaction ends."""
     statement = sa.select(t.users).where(COLUMNS.role == Role.ADMIN.value).order_by(COLUMNS.id)
@@ -73,6 +79,12 @@ def set_secret(tx: Connection, user_id: str, secret: str) -> bool:
     """Replace the hash of a user's password or secret; False when there is no such user."""
     changed = sa.update(t.users).where(COLUMNS.id == user_id).values(secret=secret)
     return bool(tx.execute(changed).rowcount)
+
+
+def replace_secret(tx: Connection, user_id: str, present: str, secret: str) -> bool:
+    """Replace the hash `present` of a user's password; False when the user has another one by now."""
+    is_present = sa.and_(COLUMNS.id == user_id, COLUMNS.secret == present)
+    return bool(tx.execute(sa.update(t.users).where(is_present).values(secret=secret)).rowcount)
 
 
 def set_explained(tx: Connection, user_id: str, explained: Explained) -> None:

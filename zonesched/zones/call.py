@@ -73,6 +73,11 @@ def unreachable() -> ChildUnreachable:
     return ChildUnreachable("The child zone cannot be reached.", code="child_unreachable")
 
 
+def not_secured() -> ChildUnreachable:
+    """Return the fault of a call whose connection could not be secured by TLS."""
+    return ChildUnreachable("The child zone cannot be reached by TLS.", code="child_tls_failed")
+
+
 def invalid(why: str) -> ChildUnreachable:
     """Return the fault of an answer that breaks a rule of the transport."""
     return ChildUnreachable(f"The answer of the child zone {why}.", code="child_invalid_answer")

@@ -14,6 +14,13 @@ from zonesched.zones.deadline_socket import Deadline, DeadlineSocket, DeadlineTl
 MAX_INTERIM = 8
 """Maximum of interim answers (100 Continue) before the answer itself; no request asks for any."""
 
+MANY_CHUNKS, CHUNK_BYTES = 1024, 512
+"""So many chunks of an answer may be of any size; with more, they are to have so many bytes on average.
+
+A chunk takes the same time and memory whatever its size."""
+
+MAX_TRAILERS = 100
+
 _METHODS_WITH_BODY = frozenset({"PATCH", "POST", "PUT"})
 _TARGET = re.compile(r"[\x21-\x7e]+")
 _NAME = re.compile(r"[A-Za-z0-9-]+")
@@ -21,15 +28,34 @@ _VALUE = re.compile(r"[\x20-\x7e]*")
 
 
 class Answer(http.client.HTTPResponse):
-    """An answer behind a few interim ones at most: a child may not keep a thread busy with more."""
+    """An answer whose form is bounded, as its body is: a child may not keep a thread busy without one.
+
+    Raises HTTPException for more interim answers, smaller chunks and more trailers than these bounds.
+    """
 
     _statuses = 0
+    _chunks = 0
+    _bytes_in_chunks = 0
 
     def _read_status(self) -> Any:
         self._statuses += 1
         if self._statuses > MAX_INTERIM + 1:
             raise http.client.HTTPException("more interim answers than a child may send")
         return super()._read_status()  # type: ignore[misc]
+
+    def _read_next_chunk_size(self) -> int:
+        self._chunks += 1
+        if self._chunks > MANY_CHUNKS + self._bytes_in_chunks // CHUNK_BYTES:
+            raise http.client.HTTPException("smaller chunks than a child may send")
+        size: int = super()._read_next_chunk_size()  # type: ignore[misc]
+        self._bytes_in_chunks += size
+        return size
+
+    def _read_and_discard_trailer(self) -> None:
+        for _ in range(MAX_TRAILERS):
+            if self.fp.readline(http.client._MAXLINE) in (b"\r\n", b"\n", b""):  # type: ignore[attr-defined]
+                return
+        raise http.client.HTTPException("more trailers than a child may send")
 
 
 class Channel:

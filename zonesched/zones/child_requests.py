@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from zonesched.model.controls import CONTROLS
+from zonesched.model.controls import CONTROLS_OF_ASCII
 from zonesched.model.instance_image import AS_BOOTED
 from zonesched.model.named_boot import GivenBack, ImageAndFlavor, Requested
 from zonesched.model.request_spec import Flavor, Image, RequestSpec
@@ -14,8 +14,8 @@ from zonesched.zones.unverified import Invalid, Unverified
 
 MAX_ITEMS = 128
 MAX_AMOUNT = 2**31 - 1
-_NAME = re.compile(rf"[^{CONTROLS}]{{1,255}}")
-_TEXT = re.compile(rf"[^{CONTROLS}]{{0,255}}")
+_NAME = re.compile(rf"[^{CONTROLS_OF_ASCII}]{{1,255}}")
+_TEXT = re.compile(rf"[^{CONTROLS_OF_ASCII}]{{0,255}}")
 
 
 def read_request(body: bytes) -> GivenBack:

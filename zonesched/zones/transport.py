@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import http.client
 import logging
+import ssl
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -20,8 +21,8 @@ from zonesched import turns
 from zonesched.conf import Conf
 from zonesched.errors import ChildUnreachable
 from zonesched.seams import Clock
-from zonesched.zones.address import AddressGuard, AddressRefused, parse_api_url
-from zonesched.zones.call import BoundCall, Call, Reply, Rest, invalid, late, unreachable
+from zonesched.zones.address import AddressGuard, AddressRefused, parse_api_url, split_call_url
+from zonesched.zones.call import BoundCall, Call, Reply, Rest, invalid, late, not_secured, unreachable
 from zonesched.zones.connections import CheckedAdapter, PreparedCall, TlsFiles
 from zonesched.zones.deadline_socket import Deadline
 from zonesched.zones.ready_calls import Begun, ReadyCalls, Unsent
@@ -40,7 +41,7 @@ class Transport(Protocol):
 
         `timeout_s` covers everything from looking up the name to the last byte; `max_bytes` is the largest
         body that is read. Raises ChildUnreachable: child_timeout, also for an answer that is no longer
-        wanted, child_unreachable, or child_invalid_answer
+        wanted, child_unreachable, child_tls_failed, or child_invalid_answer
         for an answer that is not HTTP, too large, compressed or a redirect.
         """
 
@@ -143,9 +144,15 @@ class HttpTransport:
             raise unreachable() from None
         except http.client.HTTPException:
             raise invalid("is not HTTP") from None
-        except OSError:
+        except OSError as error:
             # Some layers report a timeout as another error; the clock decides.
-            raise (late() if self._clock.monotonic() >= ends_at else unreachable()) from None
+            if self._clock.monotonic() >= ends_at:
+                raise late() from None
+            if (why := _why_not_secured(error)) is None:
+                raise unreachable() from None
+            endpoint, _ = split_call_url(call.url)
+            log.warning("the child zone at %s is not reached by TLS: %s", endpoint.text, why)
+            raise not_secured() from None
 
     def check_url(self, unverified: str, timeout_s: float) -> str:
         """Implementation of `Transport`."""
@@ -208,6 +215,20 @@ def _prepared(call: Call) -> requests.PreparedRequest:
     request.headers = CaseInsensitiveDict(call.headers)
     request.body = call.body or None
     return request
+
+
+def _why_not_secured(error: OSError) -> str | None:
+    """Return what TLS refused, in the words of this zone's own library; None for any other error."""
+    match error:
+        case ssl.SSLCertVerificationError(verify_message=why):
+            return str(why)
+        case ssl.SSLEOFError():
+            # The child has ended the connection, as one does that stops.
+            return None
+        case ssl.SSLError(reason=why):
+            return str(why)
+        case _:
+            return None
 
 
 def _size(response: requests.Response, max_bytes: int) -> int:

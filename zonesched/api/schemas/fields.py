@@ -27,7 +27,7 @@ from pydantic_core import PydanticCustomError
 
 from zonesched.api.schemas.body_limit import SMALL, BodyLimit
 from zonesched.conf import Conf
-from zonesched.model.controls import CONTROLS
+from zonesched.model.controls import CONTROLS, CONTROLS_OF_ASCII
 from zonesched.model.request_spec import RESOURCES_SCOPE, TRAIT_SCOPE
 
 MAX_INT = 2**31 - 1
@@ -38,6 +38,8 @@ MAX_BUDGET_S = 3600.0
 FREE_JSON_BYTES = 64 * 1024
 CLASS_NAME = r"^[A-Z][A-Z0-9_]{0,63}$"
 PRINTABLE = rf"^[^{CONTROLS}]*$"
+KEPT = rf"^[^{CONTROLS_OF_ASCII}]*$"
+"""Texts of a parent's images and flavors, which may be older than the rest of what PRINTABLE refuses."""
 UUID = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 ITEM_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$"
 FILTER_NAME = r"^[A-Za-z_][A-Za-z0-9_.]{0,254}$"
@@ -52,6 +54,7 @@ HOSTNAME = r"^([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z
 FORMS: Mapping[str, str] = {
     CLASS_NAME: "must be a resource class such as VCPU or CUSTOM_GPU",
     PRINTABLE: "must have no control characters",
+    KEPT: "must have no control characters",
     UUID: "must be a uuid, in lower case and with hyphens",
     ITEM_ID: "must be 1 to 255 letters, digits and ._-, the first a letter or a digit",
     KEYPAIR_NAME: "must have only letters, digits, spaces and ._@-",
@@ -253,9 +256,12 @@ Key = Annotated[Name, PART_OF_PATH]
 """The key of an item that a URL names."""
 
 TextMap = Annotated[dict[Name, Text], Field(max_length=MAX_ITEMS)]
+KeptName = Annotated[str, Field(min_length=1, max_length=255, pattern=KEPT)]
+KeptText = Annotated[str, Field(max_length=255, pattern=KEPT)]
+KeptMap = Annotated[dict[KeptName, KeptText], Field(max_length=MAX_ITEMS)]
 Metadata = Annotated[dict[Key, Text], Field(max_length=MAX_ITEMS)]
 """Metadata of servers and images."""
-ExtraSpecs = Annotated[TextMap, AfterValidator(_extra_specs)]
+KeptSpecs = Annotated[KeptMap, AfterValidator(_extra_specs)]
 SpecValue = Annotated[Text, BeforeValidator(_spelled_value, json_schema_input_type=Text | float)]
 """The value of an extra spec, which OpenStack's clients send as a number, too."""
 SpelledSpecs = Annotated[dict[Key, SpecValue], Field(max_length=MAX_ITEMS), AfterValidator(_extra_specs)]

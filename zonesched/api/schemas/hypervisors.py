@@ -52,9 +52,10 @@ class HypervisorQuery(LenientQuery):
 
 
 class HypervisorsQuery(HypervisorQuery):
-    """A part of the hosts' names, or a page; without a parameter, all hosts. A `limit` of 0: none.
+    """A part of the hosts' names, and a page. A `limit` of 0: none.
 
-    A page has no more than `LONGEST_PAGE`, as those of other lists.
+    A page has no more than `LONGEST_PAGE`, as those of other lists. Without `limit` and `marker`: all hosts
+    of such a name, or before microversion 2.33 all hosts.
     """
 
     hypervisor_hostname_pattern: Text = ""

@@ -10,14 +10,16 @@ from zonesched.api.schemas.body_limit import REQUEST, BodyLimit
 from zonesched.api.schemas.fields import (
     MAX_INT,
     Amount,
-    ExtraSpecs,
     FilterName,
     Finite,
+    KeptMap,
+    KeptName,
+    KeptSpecs,
+    KeptText,
     Name,
     ParentsCount,
     Schema,
     Text,
-    TextMap,
 )
 from zonesched.api.schemas.hints import QueryText, SchedulerHints
 from zonesched.errors import BadRequest, Forbidden
@@ -33,22 +35,22 @@ MAX_ENTRIES = WHOLE.entries
 class FlavorOfSpec(Schema):
     """The flavor, inline: zones share no definitions."""
 
-    id: Name
-    name: Name
+    id: KeptName
+    name: KeptName
     vcpus: Amount
     ram: Amount
     disk: Amount
     ephemeral: Amount = 0
     swap: Amount = 0
-    extra_specs: ExtraSpecs
+    extra_specs: KeptSpecs
 
 
 class ImageOfSpec(Schema):
     """The image, inline; an id of "" where none is booted from."""
 
-    id: Text
-    name: Text
-    properties: TextMap
+    id: KeptText
+    name: KeptText
+    properties: KeptMap
 
 
 class Scale(Schema):

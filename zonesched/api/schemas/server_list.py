@@ -168,6 +168,7 @@ class ListQuery(LenientQuery):
             limit=self.limit,
             marker=self.marker,
             all_tenants=self.all_tenants,
+            locked=self.locked,
         )
 
     def _order(self) -> tuple[ListOrder, ...]:

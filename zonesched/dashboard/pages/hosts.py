@@ -45,7 +45,6 @@ def list_all(visit: Visit) -> Page:
         {
             "hosts": found["hypervisors"],
             "marker": next_marker(found, "hypervisors"),
-            "left_out": found["left_out"],
             "sums": heat.sums(visit),
             "classes": classes,
             "shown_class": asked if asked in classes else next(iter(_by_use(classes)), ""),
@@ -84,18 +83,16 @@ def change(visit: Visit) -> Result:
 
 
 def _list(visit: Visit) -> Mapping[str, Any]:
-    name = visit.query.get("name", "")
     try:
         found: Mapping[str, Any] = visit.read(
             "/os-hypervisors/detail",
-            limit="" if name else str(PAGE),
-            marker="" if name else visit.query.get("marker", ""),
-            hypervisor_hostname_pattern=name,
+            limit=str(PAGE),
+            marker=visit.query.get("marker", ""),
+            hypervisor_hostname_pattern=visit.query.get("name", ""),
         )
     except NotFound:
-        return {"hypervisors": [], "left_out": 0}
-    hosts = found["hypervisors"]
-    return {**found, "hypervisors": hosts[:PAGE], "left_out": len(hosts[PAGE:])}
+        return {"hypervisors": []}
+    return found
 
 
 def _by_use(classes: Sequence[str]) -> list[str]:

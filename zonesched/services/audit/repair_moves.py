@@ -23,6 +23,10 @@ def end_broken(repair: Repair, found: Inconsistency) -> str:
         if p.number == move.to_number and p.state is State.HELD
     ]
     placements.move_all(repair.tx, repair.change, held, State.GONE, reason="repaired")
+    (instance,) = instances.read_by_uuid(repair.tx, [move.uuid]).values()
+    if instance.status in LIVING_STATUSES:
+        # Not compared while it is being built, after which it would be shown as moving.
+        recount(repair, found)
     return "the move is ended"
 
 

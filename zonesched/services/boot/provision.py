@@ -358,7 +358,7 @@ class _Boot:
         # Nothing follows the answers of children if all have a place: they end the work with their own write.
         is_last = not (at.needing or at.waiting) and len(confirming) + len(built) == len(held)
         end = self._rows.settle if is_last else None
-        self.finished = child_calls.send_confirms(zone, confirming, self._rows.lease, end)
+        self.finished = child_calls.send_confirms(zone, confirming, self._rows.lease, end).ended
 
     def _give_up(self) -> None:
         """End all instances and their placements: fewer than min_count can be placed."""

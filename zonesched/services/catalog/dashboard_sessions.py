@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from zonesched.conf import Conf
 from zonesched.errors import Forbidden, NotFound, Unauthorized
 from zonesched.model.caller import Caller, Role
+from zonesched.services.catalog import users
 from zonesched.services.zone import Zone
 from zonesched.store import dashboard_sessions as rows
 from zonesched.store import identity
@@ -40,15 +41,18 @@ class NewToken:
 
 
 def sign_in(zone: Zone, caller: Caller) -> NewToken:
-    """Begin a session of an authenticated user. Raises NotFound, and Forbidden for a machine."""
+    """Begin a session of an authenticated user.
+
+    Raises NotFound, Forbidden for a machine, and Unauthorized where the user has another password by now.
+    """
     check_may_look(zone.conf, caller)
-    return _add(zone, caller.user_id, is_link=False, lasts_s=zone.conf.dashboard_session)
+    return _add(zone, caller, is_link=False, lasts_s=zone.conf.dashboard_session)
 
 
 def new_link(zone: Zone, caller: Caller) -> NewToken:
     """Make a link that signs its user in once. Raises as `sign_in`."""
     check_may_look(zone.conf, caller)
-    return _add(zone, caller.user_id, is_link=True, lasts_s=LINK_S)
+    return _add(zone, caller, is_link=True, lasts_s=LINK_S)
 
 
 def follow_link(zone: Zone, token: str) -> tuple[Caller, NewToken]:
@@ -110,13 +114,16 @@ def check_may_look(conf: Conf, caller: Caller) -> None:
         raise Forbidden(f"The role {caller.role.value} has no dashboard.", code="role_forbidden")
 
 
-def _add(zone: Zone, user_id: str, *, is_link: bool, lasts_s: float) -> NewToken:
+def _add(zone: Zone, caller: Caller, *, is_link: bool, lasts_s: float) -> NewToken:
     token, now = zone.clock.random_bytes(TOKEN_BYTES).hex(), zone.clock.now()
-    row = SessionRow(_hash(token), user_id, is_link, now, now + lasts_s)
+    row = SessionRow(_hash(token), caller.user_id, is_link, now, now + lasts_s)
 
     def fn(tx: Transaction) -> None:
+        # A session of a password that was replaced meanwhile would outlast it.
+        if user_rows.lock_secret(tx, caller.user_id) != caller.proof:
+            raise Unauthorized("The credentials are not valid any more.")
         rows.delete_expired(tx, now)
-        for old in rows.of_user(tx, user_id)[MAX_PER_USER - 1 :]:
+        for old in rows.of_user(tx, caller.user_id)[MAX_PER_USER - 1 :]:
             rows.delete(tx, old.token_hash)
         rows.insert(tx, row)
 
@@ -128,7 +135,7 @@ def _caller(conf: Conf, tx: Transaction, user_id: str) -> Caller | None:
     if conf.auth_strategy == "noauth":
         return NOAUTH if user_id == NOAUTH.user_id else None
     user = user_rows.read_one(tx, user_id)
-    return None if user is None else Caller(user.id, user.name, user.role, user.project_id, user.explained)
+    return None if user is None else users.caller_of(user)
 
 
 def _hash(token: str) -> str:

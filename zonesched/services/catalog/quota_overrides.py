@@ -70,16 +70,29 @@ class ProjectUse:
 def use_of_project(store: Store, zone_uuid: str, project_id: str) -> ProjectUse:
     """Sum up the instances of a project that run or may still be built, and count its server groups."""
 
-    def fn(tx: Transaction) -> ProjectUse:
-        found = usage.sum_of_project(tx, zone_uuid, project_id)
-        return ProjectUse(
-            instances=found.instances,
-            vcpus=found.vcpus,
-            ram_mb=found.ram_mb,
-            server_groups=usage.server_groups(tx, project_id),
-        )
+    return store.read(lambda tx: _use(tx, zone_uuid, project_id))
+
+
+def limits_and_use(
+    store: Store, quotas: Quotas, zone_uuid: str, project_id: str
+) -> tuple[list[Limit], ProjectUse]:
+    """Read the limits of a project and its use; its instances are counted once."""
+
+    def fn(tx: Transaction) -> tuple[list[Limit], ProjectUse]:
+        used = _use(tx, zone_uuid, project_id)
+        return quotas.of_project(tx, project_id, used.instances), used
 
     return store.read(fn)
+
+
+def _use(tx: Transaction, zone_uuid: str, project_id: str) -> ProjectUse:
+    found = usage.sum_of_project(tx, zone_uuid, project_id)
+    return ProjectUse(
+        instances=found.instances,
+        vcpus=found.vcpus,
+        ram_mb=found.ram_mb,
+        server_groups=usage.server_groups(tx, project_id),
+    )
 
 
 def change_project(

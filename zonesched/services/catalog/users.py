@@ -89,16 +89,24 @@ def set_secret(zone: Zone, name: str, password: str = "") -> NewUser:
     user = zone.store.read(lambda tx: _existing(tx, name))
     stored, secret = _proof(zone.clock, user.role, password, zone.passwords.cost)
 
+    if not _replace(zone, user.id, lambda tx: rows.set_secret(tx, user.id, stored)):
+        raise NotFound("There is no such user.", code="user_not_found", field="name")
+    return NewUser(_view(user), secret)
+
+
+def _replace(zone: Zone, user_id: str, write: Callable[[Transaction], bool]) -> bool:
+    """Replace what proves who a user is, and end the user's sessions; return whether `write` wrote it."""
+
     def fn(tx: Transaction) -> bool:
         # The user's row first, as who deletes the user does.
-        is_there = rows.set_secret(tx, user.id, stored)
-        dashboard_sessions.delete_of_user(tx, user.id)
-        return is_there
+        is_written = write(tx)
+        if is_written:
+            dashboard_sessions.delete_of_user(tx, user_id)
+        return is_written
 
-    if not zone.store.write(fn):
-        raise NotFound("There is no such user.", code="user_not_found", field="name")
-    zone.verified.drop(user.id)
-    return NewUser(_view(user), secret)
+    is_replaced = zone.store.write(fn)
+    zone.verified.drop(user_id)
+    return is_replaced
 
 
 def change_own_password(zone: Zone, caller: Caller, name: str, original: str, password: str) -> None:
@@ -113,14 +121,22 @@ def change_own_password(zone: Zone, caller: Caller, name: str, original: str, pa
             field="name",
         )
     try:
-        authenticate(zone, name, original)
+        present = authenticate(zone, name, original)
     except Unauthorized:
-        raise Forbidden(
-            "user.original_password is not the present password.",
-            code="password_wrong",
-            field="user.original_password",
-        ) from None
-    set_secret(zone, name, password)
+        raise _wrong_password() from None
+    stored, _ = _proof(zone.clock, present.role, password, zone.passwords.cost)
+    id, proof = present.user_id, present.proof
+    # An admin may have replaced the password since it was checked: that one stays.
+    if not _replace(zone, id, lambda tx: rows.replace_secret(tx, id, proof, stored)):
+        raise _wrong_password()
+
+
+def _wrong_password() -> Forbidden:
+    return Forbidden(
+        "user.original_password is not the present password.",
+        code="password_wrong",
+        field="user.original_password",
+    )
 
 
 def delete(store: Store, verified: VerifiedCache, name: str, force: bool = False) -> None:
@@ -164,7 +180,12 @@ def authenticate(zone: Zone, name: str, password: str, address: str = "") -> Cal
     presented = password if len(password) <= MAX_PASSWORD_LENGTH else ""
     if not _is_proof(zone.verified, zone.passwords, user, name, presented, address) or user is None:
         raise Unauthorized("The credentials are not valid.")
-    return Caller(user.id, user.name, user.role, user.project_id, user.explained)
+    return caller_of(user)
+
+
+def caller_of(user: User) -> Caller:
+    """Return a user as the caller of a request."""
+    return Caller(user.id, user.name, user.role, user.project_id, user.explained, proof=user.secret)
 
 
 def _is_proof(

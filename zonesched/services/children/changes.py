@@ -18,7 +18,7 @@ from zonesched.services.children import draining
 from zonesched.services.life.given_back import GivenBackOf, Lacking, in_own_terms, lacking
 from zonesched.services.life.leaving import leave
 from zonesched.services.life.observing import observe_in_child
-from zonesched.services.life.shelving import SHELVED, note_offloaded, rest_again
+from zonesched.services.life.shelving import SHELVED, note_offloaded
 from zonesched.services.placing.build_retry import build_failed, lock_with_alternates
 from zonesched.services.state.wake import Wake
 from zonesched.services.zone import Zone
@@ -51,7 +51,7 @@ def apply_changes(
     """Apply a child's changes to the instances whose present placement they name.
 
     A change of an attempt whose confirm is unanswered counts as that answer. A failed build is tried
-    elsewhere; the remains of an instance in ERROR are deleted in the child.
+    elsewhere; the remains of an instance in ERROR are deleted in the child, and so is one that it had ended.
     Nothing is written where the child is first to be asked for more.
     """
     items = _news(tx, items)
@@ -69,6 +69,7 @@ def apply_changes(
     states = instance_states.read(tx, [uuid for uuid, _ in observed])
     if (unasked := lacking(states, observed, given_back)) is not None:
         return unasked
+    _end_again(tx, change, _come_back(items, places, rows, child_id), now)
     for item, place in there:
         if item.state is BuildState.FAILED:
             build_failed(zone, tx, change, place, now, item.reason or "build_failed")
@@ -79,6 +80,34 @@ def apply_changes(
     note_states(tx, change, seen, states, built_at, now, in_own_terms(tx, given_back))
     _rest(zone, tx, change, [p for item, p in alive if item.status is InstanceStatus.OFFLOADED], now)
     return None
+
+
+def _come_back(
+    items: Sequence[InstanceChange],
+    places: Mapping[tuple[str, int], Placement],
+    rows: Mapping[str, Instance],
+    child_id: str,
+) -> list[Placement]:
+    """Return the places that a child had ended, and that it has again since it was put back from a copy.
+
+    One that was lost there may be what its owner still wants: a repair decides.
+    """
+    found: list[Placement] = []
+    for item in items:
+        place, row = places.get((item.uuid, item.attempt)), rows.get(item.uuid)
+        if place is None or row is None or place.state is not State.RELEASED:
+            continue
+        is_theirs = isinstance(place.where, AskedChild) and place.where.child_id == child_id
+        is_lost = row.status is InstanceStatus.ERROR and row.attempt == item.attempt
+        is_alive = item.status in LIVING_STATUSES and item.state is BuildState.CONFIRMED
+        if is_theirs and is_alive and not is_lost:
+            found.append(place)
+    return found
+
+
+def _end_again(tx: Transaction, change: int, places: Sequence[Placement], now: float) -> None:
+    """Ask the child again to end what it has: the instance may be elsewhere by now."""
+    placements.move_all(tx, change, places, State.RELEASING, next_call_at=now, repair=True)
 
 
 def _place_there(
@@ -184,20 +213,14 @@ def _news(tx: Transaction, items: Sequence[InstanceChange]) -> list[InstanceChan
     ]
 
 
-def _rests(tx: Transaction, change: int, place: Placement, now: float) -> bool:
-    """Let an instance rest that is being shelved or unshelved, and of which a child has nothing left."""
-    if note_offloaded(tx, change, [place], now):
-        return True
-    return bool(rest_again(tx, change, [place.uuid], "deleted_in_child", now))
-
-
 def _take_over(
     tx: Transaction, change: int, place: Placement, row: Instance, item: InstanceChange, now: float
 ) -> None:
     """Set the status of an instance that was built in a child; its placement ends with it."""
     match item.status:
         case InstanceStatus.DELETED:
-            # This zone did not delete it; the child's admin did.
+            # This zone did not delete it; the child's admin did. Nobody has said that nothing runs there, so
+            # it does not rest either where it was being shelved: unshelved, it might run twice.
             placements.move(tx, change, place, State.RELEASED, reason="deleted_in_child")
             status, reason = InstanceStatus.ERROR, "deleted_in_child"
         case InstanceStatus.ERROR:
@@ -212,7 +235,5 @@ def _take_over(
             if place.state is State.CONFIRMING:
                 placements.move(tx, change, place, State.CONFIRMED)
             status, reason = item.status, ""
-    if reason == "deleted_in_child" and _rests(tx, change, place, now):
-        return
     if (status, reason) != (row.status, row.reason):
         instances.set_status(tx, change, [item.uuid], status, now, reason=reason)

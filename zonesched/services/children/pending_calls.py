@@ -6,7 +6,6 @@ times out; until then, no step calls it.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -19,10 +18,9 @@ from zonesched.services.placing import child_calls
 from zonesched.services.zone import Zone
 from zonesched.store import instance_states, placements
 from zonesched.store.instance_states import Untold
+from zonesched.store.outages import log_failed
 from zonesched.store.placements import AskedChild, Placement
 from zonesched.store.store import Transaction
-
-log = logging.getLogger(__name__)
 
 State = PlacementState
 CALLS_PER_STEP = 2000
@@ -50,7 +48,7 @@ class PendingCalls:
         ]
         for outcome in zone.executor.gather(calls, zone.conf.retry_pause):
             if isinstance(outcome, Failed):
-                log.error("telling a child zone failed and will be repeated", exc_info=outcome.error)
+                log_failed("telling a child zone failed and will be repeated", outcome.error)
         # A full step may have left some out; each call moves its rows on, also where it fails.
         is_full = sum(map(len, untold.values())) == CALLS_PER_STEP
         return 0.0 if is_full else float(zone.conf.retry_pause)

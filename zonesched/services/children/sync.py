@@ -32,6 +32,7 @@ from zonesched.services.zone import Zone
 from zonesched.store import children as child_rows
 from zonesched.store import feed, instance_states
 from zonesched.store.child_placements import count_in_child
+from zonesched.store.outages import log_failed
 from zonesched.store.store import Store, Transaction
 from zonesched.zones.answer_room import AnswerHand
 from zonesched.zones.child import Changes, Ready
@@ -93,9 +94,7 @@ class Sync:
         ]
         for outcome in zone.executor.gather(reads, zone.conf.retry_pause):
             if isinstance(outcome, Failed):
-                log.error(
-                    "a child's changes could not be taken and are asked for again", exc_info=outcome.error
-                )
+                log_failed("a child's changes could not be taken and are asked for again", outcome.error)
         if self._behind_of(ready):
             return 0.0
         left_s = self._due_at(round_s) - zone.clock.monotonic()

@@ -12,10 +12,12 @@ from zonesched.errors import Conflict, Forbidden, NotFound
 from zonesched.model.caller import Caller, Role
 from zonesched.model.move_steps import MoveState
 from zonesched.model.placement import LIVING_STATUSES, PlacementState
+from zonesched.services.hosts import moves_of_gone_hosts
 from zonesched.services.hosts.hosts import existing
 from zonesched.services.life import moving
 from zonesched.services.life.leaving import EVACUATED, leave
 from zonesched.services.life.shelving import note_offloaded
+from zonesched.services.placing.reaper import end_holds
 from zonesched.services.zone import Zone
 from zonesched.store import agent_work, host_states, identity, instances, locks, moves, placements, services
 from zonesched.store.placements import ClaimedHost, Placement
@@ -30,17 +32,24 @@ def evacuate_host(zone: Zone, user_id: str, host_id: str, *, fenced: bool) -> tu
     operator's word that nothing runs there. Raises NotFound, and Conflict for a host that is up or not
     fenced.
     """
+    now, is_recovering = zone.clock.now(), zone.restored.is_under_way
 
     def fn(tx: Transaction) -> tuple[int, int]:
-        read = (agent_work.confirmed_on, agent_work.releasing_on)
+        locks.promises(tx, host_ids=[host_id])
+        read = [agent_work.confirmed_on, agent_work.releasing_on]
+        if is_recovering:
+            read += [agent_work.held_on, agent_work.parked_on]
         uuids = {place.uuid for places in read for place in places(tx, host_id)}
         locks.instances(tx, sorted(uuids), [host_id])
         locks.hosts(tx, [host_id])
         existing(tx, host_id)
         _check(zone, tx, host_id, fenced)
-        there, releasing = ([p for p in places(tx, host_id) if p.uuid in uuids] for places in read)
+        if is_recovering:
+            places = [p for places in read for p in places(tx, host_id) if p.uuid in uuids]
+            moves_of_gone_hosts.end(tx, identity.next_change(tx), places, now)
+            _end_expired(zone, tx, places, now)
+        there, releasing = ([p for p in places(tx, host_id) if p.uuid in uuids] for places in read[:2])
         under_way = moves.living(tx, [p.uuid for p in there])
-        now = zone.clock.now()
         _return(tx, releasing, now)
         note_offloaded(tx, identity.next_change(tx), releasing, now)
         return _leave(zone, tx, user_id, [p for p in there if p.uuid not in under_way]), len(under_way)
@@ -59,6 +68,7 @@ def evacuate_server(zone: Zone, caller: Caller, uuid: str, *, fenced: bool) -> N
         raise Forbidden("Only an admin of the zone evacuates servers.", field="evacuate")
 
     def fn(tx: Transaction) -> None:
+        locks.promises(tx, uuids=[uuid])
         locks.instances(tx, [uuid])
         row = instances.read_by_uuid(tx, [uuid]).get(uuid)
         if row is None:
@@ -88,6 +98,12 @@ def _is_here(place: Placement) -> bool:
     """Tell whether a present place is on a host of this zone, also where it is being shelved."""
     is_there = place.state in (PlacementState.CONFIRMED, PlacementState.RELEASING)
     return isinstance(place.where, ClaimedHost) and is_there
+
+
+def _end_expired(zone: Zone, tx: Transaction, places: Sequence[Placement], now: float) -> None:
+    """End holds that have expired: no background work does while a zone recovers."""
+    expired = [p for p in places if p.state is PlacementState.HELD and p.hold_expires_at <= now]
+    end_holds(tx, identity.next_change(tx), zone.uuid, expired, now)
 
 
 def _return(tx: Transaction, releasing: Sequence[Placement], now: float) -> None:

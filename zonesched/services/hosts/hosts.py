@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 from zonesched.conf import Conf
-from zonesched.errors import NotFound
+from zonesched.errors import Conflict, DatabaseFull, NotFound
 from zonesched.model.agent_claims import AgentClaims
 from zonesched.model.agent_instances import AgentReport, DesiredInstance
 from zonesched.model.caller import Caller
 from zonesched.model.console import ConsoleAnswer
-from zonesched.model.host_row import HostRow
+from zonesched.model.host_query import HostQuery
+from zonesched.model.host_row import HostFacts
 from zonesched.model.host_totals import HostTotals
 from zonesched.model.placement import Attempt
-from zonesched.model.views import HostForm, HypervisorView, ResourceUse
+from zonesched.model.views import HostForm, HypervisorState, HypervisorView, ResourceUse
 from zonesched.seams import Clock
 from zonesched.services.hosts import instance_reports
 from zonesched.services.hosts.host_forms import host_rows
+from zonesched.services.hosts.services import beat_own
 from zonesched.services.state.heartbeats import Heartbeats
 from zonesched.services.zone import Zone
 from zonesched.store import (
@@ -39,11 +43,15 @@ from zonesched.store import hosts as rows
 from zonesched.store.consoles import ConsoleAsk
 from zonesched.store.fencing_promises import Promise
 from zonesched.store.host_instances import Placed
-from zonesched.store.services import Service, Silence
-from zonesched.store.store import Store, Transaction
+from zonesched.store.host_states import HostAdminState
+from zonesched.store.services import Owned, Service, Silence
+from zonesched.store.store import Store, StoreError, Transaction
 
 REPORTS_PER_WRITE = 500
 PAGE = 2000
+EVERY = HostQuery()
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -76,9 +84,27 @@ def register(
         ids = host_registry.register(tx, registered, offered, silence)
         return ids, registered.registrations
 
-    ids, registrations = zone.store.write(fn)
+    try:
+        ids, registrations = zone.store.write(fn)
+    except Conflict:
+        _count_silences(zone, silence)
+        raise
     zone.wake.host_readers()
     return Registered([(ids[form.name], form.name) for form in hosts], registrations)
+
+
+def _count_silences(zone: Zone, silence: Silence) -> None:
+    """Count the silence of agents whose place was refused, if their heartbeats could be written."""
+    if not silence.refused:
+        return
+    try:
+        beat_own(zone)
+    except (StoreError, DatabaseFull):
+        for service_id, _ in silence.refused:
+            zone.silences.forget(service_id)
+        raise
+    for service_id, heartbeat in silence.refused:
+        zone.silences.note(service_id, heartbeat)
 
 
 def registrations(store: Store, caller: Caller, service: str) -> int:
@@ -92,12 +118,13 @@ def registrations(store: Store, caller: Caller, service: str) -> int:
 def beat(zone: Zone, caller: Caller, service: str, fence_after_s: float = math.inf) -> None:
     """Note a heartbeat of an agent, which promises to end all instances so long after it, or never.
 
-    A promise is durable when this returns. Raises NotFound, and Forbidden for another user's service.
+    A promise is durable when this returns. Raises NotFound, Forbidden for another user's service, and
+    Conflict for one that was registered meanwhile.
     """
     own = _own(zone.store, zone.heartbeats, caller, service)
     if fence_after_s < math.inf:
         promise = Promise(own.id, fence_after_s, zone.clock.new_uuid())
-        zone.store.write(lambda tx: fencing_promises.renew(tx, promise))
+        zone.store.write(lambda tx: _promise(tx, own, promise))
     elif zone.fences.promised(own.id):
         zone.store.write(lambda tx: fencing_promises.withdraw(tx, own.id))
 
@@ -111,7 +138,7 @@ def desired(store: Store, heartbeats: Heartbeats, caller: Caller, service: str) 
     work = store.read(lambda tx: agent_work.desired(tx, own.id))
     if not work.unfetched:
         return list(work.instances)
-    return store.write(lambda tx: _fetched(tx, own.id, sorted(work.unfetched)))
+    return store.write(lambda tx: _fetched(tx, own, sorted(work.unfetched)))
 
 
 def releasing(store: Store, heartbeats: Heartbeats, caller: Caller, service: str) -> list[Attempt]:
@@ -155,7 +182,7 @@ def note_excesses(store: Store, caller: Caller, service: str, amounts: Mapping[t
 def report(zone: Zone, caller: Caller, service: str, reports: Sequence[AgentReport]) -> None:
     """Apply an agent's reports. A report on an instance that should not run there changes nothing.
 
-    Raises NotFound, Forbidden.
+    Raises NotFound, Forbidden, and Conflict for a service that was registered meanwhile.
     """
     own = _own(zone.store, zone.heartbeats, caller, service)
     any_ended = False
@@ -166,24 +193,14 @@ def report(zone: Zone, caller: Caller, service: str, reports: Sequence[AgentRepo
         zone.wake.boots()
 
 
-def list_hypervisors(zone: Zone) -> list[HypervisorView]:
-    """List all hosts of this zone, by id."""
-    views: list[HypervisorView] = []
-    after = ""
-    while page := _page(zone, after):
-        views += page
-        after = page[-1].id
-    return views
+def list_hypervisors(zone: Zone, wanted: HostQuery = EVERY) -> list[HypervisorView]:
+    """List the hosts of this zone that are wanted, by id."""
+    return _listed(zone, wanted, partial(_views_of, zone.clock, zone.conf))
 
 
-def page_hypervisors(zone: Zone, after: str, limit: int) -> list[HypervisorView]:
-    """List at most `limit` hosts of this zone by id, after the host `after` ("" for the first ones)."""
-    return zone.store.read(lambda tx: _views(zone.clock, zone.conf, tx, rows.page(tx, after, limit)))
-
-
-def named_hypervisors(zone: Zone, text: str) -> list[HypervisorView]:
-    """List the hosts of this zone that have this text in their names, by id."""
-    return zone.store.read(lambda tx: _views(zone.clock, zone.conf, tx, rows.named_like(tx, text)))
+def list_states(zone: Zone, wanted: HostQuery) -> list[HypervisorState]:
+    """List the states of the hosts that are wanted, by id: a small part of what a view has."""
+    return _listed(zone, wanted, partial(_states_of, zone.clock, zone.conf))
 
 
 def totals(zone: Zone) -> HostTotals:
@@ -216,63 +233,99 @@ def show_hypervisor(zone: Zone, host_id: str) -> HypervisorView:
     return zone.store.read(fn)
 
 
-def existing(tx: Transaction, host_id: str) -> HostRow:
-    """Read the host of that id. Raises NotFound."""
+def existing(tx: Transaction, host_id: str) -> HostFacts:
+    """Read the facts of the host of that id. Raises NotFound."""
     found = rows.read_one(tx, host_id)
     if found is None:
         raise NotFound("There is no such host.", code="host_not_found", field="id")
     return found
 
 
-def _fetched(tx: Transaction, service_id: str, uuids: Sequence[str]) -> list[DesiredInstance]:
+def _promise(tx: Transaction, own: Owned, promise: Promise) -> None:
+    """Store a promise of the agent that the service still has: its successor may not fence."""
+    services.keep(tx, own)
+    fencing_promises.renew(tx, promise)
+
+
+def _fetched(tx: Transaction, own: Owned, uuids: Sequence[str]) -> list[DesiredInstance]:
     """Note these builds as fetched before the agent gets them, so that no build that it may have is moved.
 
-    Builds written since are left to the next call, which locks them.
+    Builds written since are left to the next call, which locks them. Its successor gets none of them, too.
     """
+    services.keep(tx, own)
     locks.instances(tx, uuids)
-    work = agent_work.desired(tx, service_id)
+    work = agent_work.desired(tx, own.id)
     agent_work.note_fetched(tx, sorted(work.unfetched.intersection(uuids)))
     later = work.unfetched.difference(uuids)
     return [instance for instance in work.instances if instance.uuid not in later]
 
 
-def _own(store: Store, heartbeats: Heartbeats, caller: Caller, name: str) -> Service:
+def _own(store: Store, heartbeats: Heartbeats, caller: Caller, name: str) -> Owned:
     """Look up the caller's service; any call counts as a heartbeat. Raises NotFound, Forbidden."""
     found = _known(store, caller, name)
     heartbeats.note(found.id)
     return found
 
 
-def _known(store: Store, caller: Caller, name: str) -> Service:
+def _known(store: Store, caller: Caller, name: str) -> Owned:
     """Look up the caller's service as `_own` does, for calls that are not heartbeats."""
-    return store.read(lambda tx: services.own(tx, name, caller.user_id, caller.agent_id))
+    return store.look_up(lambda tx: services.own(tx, name, caller.user_id, caller.agent_id))
 
 
-def _take(zone: Zone, service: Service, reports: Sequence[AgentReport]) -> bool:
+def _take(zone: Zone, service: Owned, reports: Sequence[AgentReport]) -> bool:
     return zone.store.write(lambda tx: instance_reports.take(zone, tx, service, reports))
 
 
-def _page(zone: Zone, after: str) -> list[HypervisorView]:
-    return page_hypervisors(zone, after, PAGE)
+def _listed(zone: Zone, wanted: HostQuery, load: Callable[[Transaction, Sequence[str]], list[T]]) -> list[T]:
+    """Read the hosts that are wanted: a page in one transaction, all of them `PAGE` at a time."""
+    if wanted.limit:
+        # A host that is removed meanwhile makes no page the last one.
+        return zone.store.read(lambda tx: load(tx, rows.ids(tx, wanted)))
+
+    def read(host_ids: Sequence[str]) -> list[T]:
+        return zone.store.read(lambda tx: load(tx, host_ids))
+
+    found = zone.store.read(lambda tx: rows.ids(tx, wanted))
+    return [one for some in claims.chunks(found, PAGE) for one in read(some)]
 
 
-def _views(clock: Clock, conf: Conf, tx: Transaction, found: Sequence[HostRow]) -> list[HypervisorView]:
+def _states_of(clock: Clock, conf: Conf, tx: Transaction, host_ids: Sequence[str]) -> list[HypervisorState]:
+    known, states = services.read_all(tx), host_states.read_ids(tx, host_ids)
+    return [
+        HypervisorState(id, said.name, _is_up(clock, conf, known[said.service_id], said), said.enabled)
+        for id in host_ids
+        if (said := states.get(id)) is not None
+    ]
+
+
+def _views_of(clock: Clock, conf: Conf, tx: Transaction, host_ids: Sequence[str]) -> list[HypervisorView]:
+    return _views(clock, conf, tx, rows.facts_of(tx, host_ids))
+
+
+def _is_up(clock: Clock, conf: Conf, service: Service, host: HostFacts | HostAdminState) -> bool:
+    return service.is_up(clock.now(), conf.service_down_time) and not host.forced_down
+
+
+def _views(clock: Clock, conf: Conf, tx: Transaction, found: Sequence[HostFacts]) -> list[HypervisorView]:
     known = services.read_all(tx)
     resources: defaultdict[str, dict[str, ResourceUse]] = defaultdict(dict)
-    for some in claims.chunks([row.facts.id for row in found]):
+    instances: dict[str, int] = {}
+    for some in claims.chunks([facts.id for facts in found]):
+        instances |= host_instances.count_on(tx, some)
         for row in capacities.read(tx, some):
             resources[row.host_id][row.resource_class] = _use(row)
-    reasons = host_states.disabled_reasons(tx, [row.facts.id for row in found if not row.facts.enabled])
+    reasons = host_states.disabled_reasons(tx, [facts.id for facts in found if not facts.enabled])
     return [
         _view(
             clock,
             conf,
-            row,
-            known[row.facts.service_id],
-            resources=resources[row.facts.id],
-            disabled_reason=reasons.get(row.facts.id, ""),
+            facts,
+            known[facts.service_id],
+            num_instances=instances.get(facts.id, 0),
+            resources=resources[facts.id],
+            disabled_reason=reasons.get(facts.id, ""),
         )
-        for row in found
+        for facts in found
     ]
 
 
@@ -292,23 +345,23 @@ def _use(row: capacities.Stored) -> ResourceUse:
 def _view(
     clock: Clock,
     conf: Conf,
-    row: HostRow,
+    facts: HostFacts,
     service: Service,
     *,
+    num_instances: int,
     resources: Mapping[str, ResourceUse],
     disabled_reason: str,
 ) -> HypervisorView:
-    facts = row.facts
     return HypervisorView(
         id=facts.id,
         name=facts.name,
         address=facts.address,
         availability_zone=facts.availability_zone,
         service=service.name,
-        is_up=service.is_up(clock.now(), conf.service_down_time) and not facts.forced_down,
+        is_up=_is_up(clock, conf, service, facts),
         is_enabled=facts.enabled,
         disabled_reason=disabled_reason,
-        num_instances=sum(row.use.owners.values()),
+        num_instances=num_instances,
         resources=resources,
         capabilities=facts.capabilities,
         traits=facts.traits,

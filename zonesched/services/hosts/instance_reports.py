@@ -23,11 +23,12 @@ from zonesched.store import (
     moves,
     placements,
     reservations,
+    services,
 )
 from zonesched.store.instances import Instance
 from zonesched.store.moves import Move
 from zonesched.store.placements import ClaimedHost, Placement
-from zonesched.store.services import Service
+from zonesched.store.services import Owned
 from zonesched.store.store import Transaction
 
 
@@ -47,11 +48,13 @@ class _Ended:
     reason: str
 
 
-def take(zone: Zone, tx: Transaction, service: Service, reports: Sequence[AgentReport]) -> bool:
+def take(zone: Zone, tx: Transaction, service: Owned, reports: Sequence[AgentReport]) -> bool:
     """Write a service's reports on its hosts; tell whether any instance ended.
 
-    First come those that moves wait for.
+    First come those that moves wait for. Raises NotFound and Conflict for a service that was removed or
+    registered since: what its earlier agent has seen tells nothing of what its successor runs.
     """
+    services.keep(tx, service)
     failed_uuids = [reported.uuid for reported in reports if reported.state is AgentState.ERROR]
     build_retry.lock_with_alternates(tx, [reported.uuid for reported in reports], failed_uuids)
     _release(tx, service, reports, zone.clock.now())
@@ -93,7 +96,7 @@ def take(zone: Zone, tx: Transaction, service: Service, reports: Sequence[AgentR
 
 
 def _without_moves(
-    zone: Zone, tx: Transaction, service: Service, reports: Sequence[AgentReport]
+    zone: Zone, tx: Transaction, service: Owned, reports: Sequence[AgentReport]
 ) -> Sequence[AgentReport]:
     """Take the steps of moves that follow from reports; return the reports that say more than that."""
     under_way = moves.living(tx, sorted({reported.uuid for reported in reports}))
@@ -157,7 +160,7 @@ def _leaving(
             return None, False
 
 
-def _release(tx: Transaction, service: Service, reports: Sequence[AgentReport], now: float) -> None:
+def _release(tx: Transaction, service: Owned, reports: Sequence[AgentReport], now: float) -> None:
     """Release the claims of RELEASING placements that the agent reports as gone; failed moves then end."""
     gone = {(reported.uuid, reported.attempt) for reported in reports if reported.state is AgentState.GONE}
     waiting = gone.intersection(agent_work.releasing(tx, service.id)) if gone else set()
@@ -175,7 +178,7 @@ def _release(tx: Transaction, service: Service, reports: Sequence[AgentReport], 
 
 
 def _should_run(
-    tx: Transaction, service: Service, reports: Sequence[AgentReport]
+    tx: Transaction, service: Owned, reports: Sequence[AgentReport]
 ) -> Mapping[tuple[str, int], tuple[Instance, Placement, str]]:
     """Find the reported instances whose present, confirmed place is on a host of the service.
 

@@ -15,7 +15,6 @@ from zonesched.conf import Conf
 from zonesched.errors import BadRequest, Conflict, Forbidden, NotFound
 from zonesched.model.views import Binary, ServiceChange, ServiceView
 from zonesched.seams import Clock
-from zonesched.services.life.shelving import note_offloaded
 from zonesched.services.zone import Zone, process_name
 from zonesched.store import host_states, identity, locks, removals
 from zonesched.store import services as rows
@@ -91,21 +90,18 @@ def change_named(zone: Zone, host: str, binary: str, wanted: ServiceChange) -> S
 def remove(zone: Zone, service_id: str) -> None:
     """Remove a host without instances, an agent without hosts, or a process; one that runs registers again.
 
-    A server that is being shelved there is offloaded. Raises NotFound, and Conflict while a host has claims
-    or an agent hosts.
+    Raises NotFound, and Conflict while a host has claims or an agent hosts.
     """
 
     def fn(tx: Transaction) -> None:
         if host_states.read_one(tx, service_id) is not None:
-            change = identity.next_change(tx)
-            released = removals.remove_host(tx, change, service_id)
-            if released is None:
+            if not removals.remove_host(tx, identity.next_change(tx), service_id):
                 raise Conflict(
-                    "The host has instances, or claims of boots under way.",
+                    "The host has instances, or claims of boots under way. If it is gone for good, evacuate"
+                    " it first.",
                     code="host_has_instances",
                     field="id",
                 )
-            note_offloaded(tx, change, released, zone.clock.now())
         elif service_id in rows.read_all(tx):
             if not removals.remove_service(tx, service_id):
                 raise Conflict(

@@ -97,6 +97,22 @@ def come_back(tx: Transaction, change: int, move: Move, now: float) -> Move | No
     return end(tx, change, move, MoveState.FAILED if move.reason else MoveState.REVERTED, move.reason, now)
 
 
+def stay(tx: Transaction, change: int, move: Move, reason: str, now: float) -> Move | None:
+    """End a move at its new place, and give up the old one, whose host is gone for good."""
+    if move.state is MoveState.ARRIVING:
+        seen = instance_states.read(tx, [move.uuid])[move.uuid].state.observed
+        arrived = arrive(tx, change, move, seen, now)
+        if arrived is None or not arrived.is_living:
+            return arrived
+        move = arrived
+    old, new = places_of(tx, move)
+    placements.move(tx, change, old, State.RELEASING, reason="moved")
+    if move.state is MoveState.RETURNING:
+        placements.move(tx, change, new, State.CONFIRMED, repair=True)
+        _set_present(tx, change, old, new, now)
+    return end(tx, change, move, MoveState.FAILED, reason, now)
+
+
 def fail(
     tx: Transaction, change: int, move: Move, reason: str, now: float, why: DecisionTrace | None = None
 ) -> Move | None:

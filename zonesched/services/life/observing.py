@@ -9,7 +9,7 @@ from zonesched.model.desired_state import NEW, InstanceState, is_news
 from zonesched.model.instance_flavor import flavor_of
 from zonesched.model.instance_image import AS_BOOTED
 from zonesched.model.named_boot import GivenBack
-from zonesched.model.observed_state import Observed, are_too_many, is_ahead
+from zonesched.model.observed_state import Observed, Power, are_too_many, is_ahead
 from zonesched.model.request_spec import Image
 from zonesched.services.life.instance_requests import requests_of
 from zonesched.services.life.overtaking import numbered
@@ -100,10 +100,12 @@ def adopt(
         if are_too_many(observed, known.rebuilds, known.resizes):
             continue
         if is_ahead(observed.generation, known.generation):
+            # Shelved has no reason: what was evacuated is wanted as before, and is placed anew.
+            is_evacuated = observed.power is Power.OFFLOADED and observed.reason != ""
             desired = replace(
                 known,
                 generation=observed.generation,
-                power=observed.power,
+                power=known.power if is_evacuated else observed.power,
                 rebuilds=observed.rebuilds,
                 resizes=observed.resizes,
             )

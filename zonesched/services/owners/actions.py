@@ -162,7 +162,10 @@ def check_not_locked(tx: Transaction, caller: Caller, uuid: str) -> None:
 def record_delete(
     tx: Transaction, caller: Caller, instance: Instance, request_id_of_create: str, now: float
 ) -> None:
-    """Record that a user has deleted an instance, and how its build ended before."""
+    """Record that a user has deleted an instance, and how its build ended before.
+
+    An instance of a parent may be sent here again after an admin has deleted it, and be deleted once more.
+    """
     stored = instance_states.read(tx, [instance.uuid]).get(instance.uuid)
     was_built = stored is not None or instance.status is InstanceStatus.ACTIVE
     ended_at = instance.ended_at if instance.status is InstanceStatus.ERROR else now
@@ -181,7 +184,8 @@ def record_delete(
         reason="" if was_built else instance.reason or "server_deleted",
     )
     deleted = _action(caller, instance, "delete", count.last + 1, 0, now)
-    instance_actions.insert(tx, [created, replace(deleted, finished_at=now, result=Result.DONE)])
+    ended = replace(deleted, finished_at=now, result=Result.DONE)
+    instance_actions.insert(tx, [ended] if count.has_creation else [created, ended])
 
 
 def _take_living(zone: Zone, caller: Caller, uuids: Sequence[str], asked: Asked, tx: Transaction) -> _Taken:

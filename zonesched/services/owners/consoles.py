@@ -95,7 +95,7 @@ def _where(zone: Zone, tx: Transaction, caller: Caller, uuid: str) -> _OnHost | 
             return _InChild(place.uuid, child_id)
         case ClaimedHost(host_id):
             host = hosts.read_one(tx, host_id)
-            service = services.read_one(tx, host.facts.service_id) if host is not None else None
+            service = services.read_one(tx, host.service_id) if host is not None else None
             if host is None or service is None:
                 return None
             is_up = service.is_up(zone.clock.now(), zone.conf.service_down_time)
@@ -103,8 +103,8 @@ def _where(zone: Zone, tx: Transaction, caller: Caller, uuid: str) -> _OnHost | 
                 ConsoleAsk(zone.clock.new_uuid(), place.uuid, place.number),
                 service.id,
                 host_id,
-                CONSOLE_TRAIT in host.facts.traits,
-                is_up and not host.facts.forced_down,
+                CONSOLE_TRAIT in host.traits,
+                is_up and not host.forced_down,
             )
 
 

@@ -89,17 +89,16 @@ def list_boots(
 
 
 def _line(boot: ListedBoot) -> BootLine:
-    reservation = boot.reservation
     return BootLine(
-        id=reservation.id,
+        id=boot.id,
         name=boot.name,
         state=_state(boot.counts.keys()),
-        num_instances=reservation.num_instances,
-        min_count=reservation.min_count,
+        num_instances=boot.num_instances,
+        min_count=boot.min_count,
         counts=_counts(boot.counts),
-        flavor=reservation.spec.flavor,
-        project_id=reservation.project_id,
-        created_at=reservation.created_at,
+        flavor=boot.flavor,
+        project_id=boot.project_id,
+        created_at=boot.created_at,
     )
 
 

@@ -63,12 +63,12 @@ def read(zone: Zone, query: UsageQuery) -> tuple[list[InstanceUsage], str]:
 
     def fn(tx: Transaction) -> list[InstanceUsage]:
         rows = server_usage.page(tx, page)
-        boots = reservations.read_ids(tx, sorted({row.reservation_id for row in rows}))
+        specs = reservations.specs(tx, sorted({row.reservation_id for row in rows}))
         states = instance_states.read(tx, [row.uuid for row in rows])
         usages: list[InstanceUsage] = []
         for row in rows:
             state = states[row.uuid].state if row.uuid in states else NEW
-            flavor = as_now(boots[row.caller_id, row.reservation_id].spec, state).flavor
+            flavor = as_now(specs[row.caller_id, row.reservation_id], state).flavor
             usages.append(_usage(row, state.observed.power, flavor, query, now))
         return usages
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from zonesched.errors import BadRequest, ChildUnreachable, Conflict, NotFound
 from zonesched.model.caller import Caller, Role
-from zonesched.model.desired_state import NEW
-from zonesched.model.instance_flavor import flavor_of
-from zonesched.model.instance_image import image_of
 from zonesched.model.placement import (
-    CLAIMING,
-    PROMISED,
     TO_BUILD,
     BuildState,
     InstanceChange,
@@ -22,48 +18,34 @@ from zonesched.model.placement import (
     PlacementState,
 )
 from zonesched.model.server_query import ServerQuery
-from zonesched.model.task_state import task_state
-from zonesched.model.views import FailedAttempt, ServerView
+from zonesched.model.views import ServerView
 from zonesched.model.work_deadline import always
 from zonesched.services.children.changes import apply_changes, wake_for
 from zonesched.services.life.given_back import write_with_given_back
+from zonesched.services.owners import server_views
 from zonesched.services.owners.actions import check_not_locked, record_delete
 from zonesched.services.owners.scopes import scope_of
+from zonesched.services.owners.server_views import Found
 from zonesched.services.placing import idle_holds
 from zonesched.services.placing.idle_holds import IdleHold
 from zonesched.services.placing.placement_moves import end_unwanted
-from zonesched.services.select import faults
 from zonesched.services.zone import Zone
 from zonesched.store import (
-    aliases,
-    feed,
-    host_states,
     identity,
     inbound,
-    instance_actions,
-    instance_states,
     instances,
     locks,
     placements,
-    reservations,
     server_list,
-    services,
 )
 from zonesched.store.ended import DELETED_BY_ADMIN
-from zonesched.store.host_states import HostAdminState
-from zonesched.store.instance_actions import Lock
-from zonesched.store.instance_states import StoredState
 from zonesched.store.instances import Instance
-from zonesched.store.placements import AskedChild, ClaimedHost, Placement
-from zonesched.store.reservations import Reservation
+from zonesched.store.placements import AskedChild, Placement
 from zonesched.store.server_list import Page
-from zonesched.store.services import Service
 from zonesched.store.store import Transaction
 from zonesched.store.unknown_marker import UnknownMarker
-from zonesched.zones.zone_manager import ZoneManager
 
 State = PlacementState
-IsAsked = Callable[[ServerView], bool]
 SHOW_TIMEOUT_S = 5.0
 SEARCHED_AT_ONCE = 500
 MOST_SEARCHED = 10_000
@@ -71,65 +53,44 @@ MOST_SEARCHED = 10_000
 
 
 @dataclass(frozen=True)
-class _Found:
-    """An instance with the rows from which its view is made. `own_uuid`: its uuid for the caller."""
+class Search:
+    """Filters that the database does not know.
 
-    own_uuid: str
-    instance: Instance
-    reservation: Reservation
-    places: Sequence[Placement]
-    local_hosts: Mapping[str, HostAdminState]
-    agents: Mapping[str, Service]
-    """Services of the hosts by id, for this zone's admin alone."""
-    sent: InstanceChange | None
-    """Status of its attempt, for a parent."""
-    state: StoredState | None
-    lock: Lock | None
+    `by_details`: by the name and the passthrough, before anything else of an instance is read. `by_view`: by
+    all that its owner sees.
+    """
 
-    @property
-    def place(self) -> Placement | None:
-        """The present placement, if any."""
-        return next((p for p in self.places if p.number == self.instance.attempt), None)
-
-    @property
-    def request_id(self) -> str:
-        """The id of the request that has created it."""
-        spec = self.reservation.spec
-        return spec.traced_by or spec.request_id
-
-    @property
-    def launched_at(self) -> float:
-        if self.state is not None:
-            return self.state.built_at
-        return self.instance.updated_at if self.instance.status is InstanceStatus.ACTIVE else 0.0
+    by_details: Callable[[str, Mapping[str, Any]], bool]
+    by_view: Callable[[ServerView], bool]
 
 
 def list_servers(
-    zone: Zone, caller: Caller, query: ServerQuery, is_asked: IsAsked | None = None
+    zone: Zone, caller: Caller, query: ServerQuery, search: Search | None = None
 ) -> tuple[list[ServerView], str]:
     """Read a page of instances, by default newest first, and the marker of the next page ("" at the end).
 
-    With `is_asked`, only those for which it is true, among the next `MOST_SEARCHED` instances: the page may
+    With `search`, only those that it asks for, among the next `MOST_SEARCHED` instances: the page may
     be shorter than others although there is a next one. Raises BadRequest for an unknown marker.
     """
     try:
-        if is_asked is None or not query.limit:
+        if search is None or not query.limit:
             return _page(zone, caller, query)
-        return zone.store.read(partial(_search, zone, caller, query, is_asked))
+        return zone.store.read(partial(_search, zone, caller, query, search))
     except UnknownMarker as error:
         raise BadRequest("marker names no instance.", code="marker_unknown", field="marker") from error
 
 
 def _search(
-    zone: Zone, caller: Caller, query: ServerQuery, is_asked: IsAsked, tx: Transaction
+    zone: Zone, caller: Caller, query: ServerQuery, search: Search, tx: Transaction
 ) -> tuple[list[ServerView], str]:
     uuids = server_list.uuids(tx, _wanted(zone, caller, query, MOST_SEARCHED + 1))
     searched = uuids[:MOST_SEARCHED]
     asked: list[ServerView] = []
     for start in range(0, len(searched), SEARCHED_AT_ONCE):
         rows = instances.read_by_uuid(tx, some := searched[start : start + SEARCHED_AT_ONCE])
-        found = _load(tx, caller, [rows[uuid] for uuid in some])
-        asked += filter(is_asked, (_view(zone, caller, f, stale=False) for f in found))
+        likely = [row for row in map(rows.__getitem__, some) if search.by_details(row.name, row.passthrough)]
+        found = server_views.load(tx, caller, likely)
+        asked += filter(search.by_view, (server_views.view(zone, caller, f, stale=False) for f in found))
         if len(asked) > query.limit:
             return asked[: query.limit], asked[query.limit - 1].uuid
     return asked, searched[-1] if len(uuids) > len(searched) else ""
@@ -137,9 +98,9 @@ def _search(
 
 def _page(zone: Zone, caller: Caller, query: ServerQuery) -> tuple[list[ServerView], str]:
     wanted = _wanted(zone, caller, query, query.limit + 1)
-    found = zone.store.read(lambda tx: _load(tx, caller, server_list.page(tx, wanted)))
+    found = zone.store.read(lambda tx: server_views.load(tx, caller, server_list.page(tx, wanted)))
     page = found[: query.limit]
-    views = [_view(zone, caller, f, stale=False) for f in page]
+    views = [server_views.view(zone, caller, f, stale=False) for f in page]
     return views, page[-1].own_uuid if 0 < query.limit < len(found) else ""
 
 
@@ -159,6 +120,7 @@ def _wanted(zone: Zone, caller: Caller, query: ServerQuery, limit: int) -> Page:
         order=query.order,
         marker=query.marker,
         limit=limit,
+        locked=query.locked,
     )
 
 
@@ -175,7 +137,7 @@ def show(zone: Zone, caller: Caller, uuid: str, is_wanted: Callable[[], bool] = 
     ):
         stale = not _refresh(zone, place, place.where.child_id, is_wanted)
         found = _find(zone, caller, uuid)
-    return _view(zone, caller, found, stale=stale)
+    return server_views.view(zone, caller, found, stale=stale)
 
 
 def _refresh(zone: Zone, place: Placement, child_id: str, is_wanted: Callable[[], bool]) -> bool:
@@ -246,11 +208,11 @@ def _is_at(tx: Transaction, caller: Caller, instance: Instance, attempt: int) ->
     return build is not None and build.attempt == attempt
 
 
-def _find(zone: Zone, caller: Caller, uuid: str) -> _Found:
+def _find(zone: Zone, caller: Caller, uuid: str) -> Found:
     scope = scope_of(zone.uuid, caller, all_tenants=True)
 
-    def fn(tx: Transaction) -> list[_Found]:
-        return _load(tx, caller, server_list.find(tx, scope, uuid))
+    def fn(tx: Transaction) -> list[Found]:
+        return server_views.load(tx, caller, server_list.find(tx, scope, uuid))
 
     found = zone.store.read(fn)
     if not found or not _is_shown(found[0]):
@@ -258,141 +220,7 @@ def _find(zone: Zone, caller: Caller, uuid: str) -> _Found:
     return found[0]
 
 
-def _is_shown(found: _Found) -> bool:
+def _is_shown(found: Found) -> bool:
     """Return whether to show an instance: not once deleted, except to a parent whose attempt failed."""
     is_deleted = found.instance.status is InstanceStatus.DELETED
     return not is_deleted or (found.sent is not None and found.sent.state is BuildState.FAILED)
-
-
-def _load(tx: Transaction, caller: Caller, rows: Sequence[Instance]) -> list[_Found]:
-    uuids = [row.uuid for row in rows]
-    is_parent = caller.role is Role.PARENT
-    sent = feed.current(tx, caller.user_id, uuids) if is_parent else {}
-    own = aliases.callers_uuids(tx, caller.user_id, uuids) if is_parent else {}
-    places: dict[str, list[Placement]] = {}
-    for p in placements.read_by_uuid(tx, uuids):
-        places.setdefault(p.uuid, []).append(p)
-    boots = reservations.read_ids(tx, sorted({row.reservation_id for row in rows}))
-    host_ids = {
-        p.where.host_id for found in places.values() for p in found if isinstance(p.where, ClaimedHost)
-    }
-    local_hosts = host_states.read_ids(tx, sorted(host_ids))
-    agents = _agents(tx, local_hosts.values()) if caller.role is Role.ADMIN else {}
-    states, held = instance_states.read(tx, uuids), instance_actions.locks(tx, uuids)
-    return [
-        _Found(
-            own.get(row.uuid, row.uuid),
-            row,
-            boots[row.caller_id, row.reservation_id],
-            places.get(row.uuid, []),
-            local_hosts,
-            agents,
-            _sent_as(sent[row.uuid], own.get(row.uuid, row.uuid)) if row.uuid in sent else None,
-            states.get(row.uuid),
-            held.get(row.uuid),
-        )
-        for row in rows
-    ]
-
-
-def _sent_as(change: InstanceChange, own_uuid: str) -> InstanceChange:
-    return faults.change_for_parent(replace(change, uuid=own_uuid))
-
-
-def _view(zone: Zone, caller: Caller, found: _Found, *, stale: bool) -> ServerView:
-    instance, spec = found.instance, found.reservation.spec
-    state = found.state.state if found.state is not None else NEW
-    host_id = _local_host_id(found)
-    host = found.local_hosts.get(host_id)
-    is_error = instance.status is InstanceStatus.ERROR
-    is_admin = caller.role is Role.ADMIN
-    return ServerView(
-        uuid=found.own_uuid,
-        name=instance.name,
-        status=instance.status,
-        task_state=_task_state(found),
-        project_id=instance.project_id,
-        user_id=instance.user_id,
-        reservation_id=instance.reservation_id,
-        created_at=instance.created_at,
-        updated_at=instance.updated_at,
-        flavor=flavor_of(state.present_flavor, spec.flavor),
-        image=image_of(state.image, spec.image),
-        passthrough=instance.passthrough,
-        availability_zone=host.availability_zone if host else spec.availability_zone,
-        host_id_for_tenant=host_id and zone.tenant_host_id(instance.project_id, host_id),
-        host_name=host.name if host and is_admin else "",
-        instance_name=f"{instance.uuid}.{instance.attempt}" if host and is_admin else "",
-        fault_code=instance.reason if is_error else "",
-        fault_message=faults.message(instance.reason, found.reservation.why) if is_error else "",
-        stale=stale,
-        sent=found.sent,
-        child_name=_child_name(zone.children, found) if is_admin else "",
-        failed_attempts=_failed_attempts(zone.children, caller, found) if is_error else (),
-        state=state,
-        launched_at=found.launched_at,
-        locked_reason=found.lock.reason if found.lock is not None else None,
-        pinned_availability_zone=spec.availability_zone,
-        group_id=instance.group_id,
-        launch_index=instance.position,
-        ended_at=instance.ended_at,
-        to_admin=is_admin,
-        host_status=_host_status(zone, found.agents[host.service_id], host) if host and is_admin else "",
-        fault_details=faults.details(instance.reason, found.reservation.why) if is_error and is_admin else "",
-    )
-
-
-def _agents(tx: Transaction, hosts: Iterable[HostAdminState]) -> Mapping[str, Service]:
-    return services.read_ids(tx, sorted({host.service_id for host in hosts}))
-
-
-def _host_status(zone: Zone, agent: Service, host: HostAdminState) -> str:
-    """Return OpenStack's word for the state of an instance's host."""
-    if host.forced_down or agent.forced_down:
-        return "DOWN"
-    if not host.enabled:
-        return "MAINTENANCE"
-    return "UP" if agent.is_up(zone.clock.now(), zone.conf.service_down_time) else "UNKNOWN"
-
-
-def _failed_attempts(manager: ZoneManager, caller: Caller, found: _Found) -> Sequence[FailedAttempt]:
-    failed = [p for p in found.places if p.state is State.FAILED]
-    if caller.role is not Role.ADMIN:
-        return [FailedAttempt(p.number, p.reason) for p in failed]
-    children = {known.child.id: known.child.name for known in manager.snapshot()}
-    lines: list[FailedAttempt] = []
-    for p in failed:
-        match p.where:
-            case ClaimedHost(host_id):
-                host = found.local_hosts[host_id].name if host_id in found.local_hosts else host_id
-                lines.append(FailedAttempt(p.number, p.reason, host=host))
-            case AskedChild(child_id):
-                lines.append(FailedAttempt(p.number, p.reason, child=children.get(child_id, child_id)))
-    return lines
-
-
-def _child_name(manager: ZoneManager, found: _Found) -> str:
-    """Return the name of the child zone that has an instance, its id once removed; "" for none."""
-    place = found.place
-    if place is None or not isinstance(place.where, AskedChild) or place.state not in PROMISED:
-        return ""
-    child_id = place.where.child_id
-    names = (known.child.name for known in manager.snapshot() if known.child.id == child_id)
-    return next(names, child_id)
-
-
-def _local_host_id(found: _Found) -> str:
-    place = found.place
-    if place is None or not isinstance(place.where, ClaimedHost) or place.state not in CLAIMING:
-        return ""
-    return place.where.host_id
-
-
-def _task_state(found: _Found) -> str:
-    status = found.instance.status
-    if found.state is not None:
-        return task_state(status, found.state.state)
-    if status is not InstanceStatus.BUILD:
-        return ""
-    place = found.place
-    return "spawning" if place is not None and place.state is State.CONFIRMED else "scheduling"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from zonesched.errors import BlobRefused
@@ -15,12 +15,14 @@ from zonesched.model.placement import (
 )
 from zonesched.seams import Clock
 from zonesched.services.select.faults import for_parent
-from zonesched.store import aliases, inbound, placements
-from zonesched.store.inbound import AttemptStatus
+from zonesched.store import aliases, inbound
 from zonesched.store.placements import Placement
 from zonesched.store.store import Transaction
 
 REFUSED = BlobRefused.code
+
+Places = Mapping[Attempt, Placement | None]
+"""Places of attempts; None for one that was cancelled before it arrived."""
 
 
 def attempts_here(tx: Transaction, caller: Caller, called: Sequence[Attempt]) -> list[Attempt]:
@@ -36,23 +38,19 @@ def named_by_caller(called: Sequence[Attempt], found: Sequence[BuildAnswer]) -> 
     ]
 
 
-def attempt_statuses(
-    tx: Transaction, caller: Caller, reservation_id: str, attempts: Sequence[Attempt]
-) -> Mapping[Attempt, AttemptStatus]:
-    """Return the stored status of each attempt that is known in this reservation, in order."""
-    known = inbound.attempt_statuses(tx, caller.user_id, [a.uuid for a in attempts])
-    return {a: known[a] for a in attempts if a in known and known[a].reservation_id == reservation_id}
+def places_of(tx: Transaction, caller: Caller, reservation_id: str, attempts: Sequence[Attempt]) -> Places:
+    """Return the place of each attempt that is known in this reservation, in order."""
+    known = inbound.known_attempts(tx, caller.user_id, [a.uuid for a in attempts])
+    return {a: known[a].place for a in attempts if a in known and known[a].reservation_id == reservation_id}
 
 
-def placed(tx: Transaction, at: Mapping[Attempt, AttemptStatus]) -> list[Placement]:
-    """Return the present placements of these attempts."""
-    wanted = {(a.uuid, status.number) for a, status in at.items()}
-    return [p for p in placements.read_by_uuid(tx, [a.uuid for a in at]) if p.key in wanted]
+def moved(at: Places, places: Iterable[Placement]) -> Places:
+    """Return the attempts with these of their places, as they are now."""
+    now = {p.key: p for p in places}
+    return {a: p and now.get(p.key, p) for a, p in at.items()}
 
 
-def answers(
-    clock: Clock, at: Mapping[Attempt, AttemptStatus], attempts: Sequence[Attempt], unknown_reason: str
-) -> list[BuildAnswer]:
+def answers(clock: Clock, at: Places, attempts: Sequence[Attempt], unknown_reason: str) -> list[BuildAnswer]:
     """Return one answer for each attempt, in order; `unknown_reason` for one that was never placed."""
     now = clock.now()
     unknown = BuildState.FAILED if unknown_reason == REFUSED else BuildState.GONE
@@ -62,8 +60,8 @@ def answers(
     ]
 
 
-def _answer(attempt: Attempt, at: AttemptStatus, now: float, unknown_reason: str) -> BuildAnswer:
-    if at.number == 0:
+def _answer(attempt: Attempt, at: Placement | None, now: float, unknown_reason: str) -> BuildAnswer:
+    if at is None:
         return BuildAnswer(*attempt, BuildState.GONE, reason=unknown_reason)
     state = BUILD_STATE_OF[at.state]
     hold_s = max(0.0, at.hold_expires_at - now) if state is BuildState.HELD else 0.0

@@ -7,26 +7,27 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from zonesched import tracing
 from zonesched.model.caller import Caller
 from zonesched.model.placement import TO_BUILD, Attempt, BuildAnswer, PlacementState
 from zonesched.services.parent.build_answers import (
+    Places,
     answers,
-    attempt_statuses,
     attempts_here,
+    moved,
     named_by_caller,
-    placed,
+    places_of,
 )
 from zonesched.services.placing import child_calls, idle_holds
 from zonesched.services.placing.idle_holds import IdleHold
 from zonesched.services.placing.placement_moves import advance
 from zonesched.services.zone import Zone
 from zonesched.store import identity, inbound, locks
-from zonesched.store.inbound import AttemptStatus, InboundBuild
+from zonesched.store.inbound import InboundBuild
 from zonesched.store.placements import AskedChild, Placement
 from zonesched.store.store import Transaction
 
@@ -37,13 +38,12 @@ State = PlacementState
 class _Decision:
     """Placements as they are after the decision, those newly confirmed, and holds that ended idle.
 
-    `attempts`: those of the call, by the uuids that their instances have here. `at`: their status after the
-    decision, None where it has to be read.
+    `attempts`: those of the call, by the uuids that their instances have here. `at`: their places.
     """
 
     attempts: Sequence[Attempt]
     places: Sequence[Placement]
-    at: Mapping[Attempt, AttemptStatus] | None = None
+    at: Places
     confirmed: int = 0
     idle: Sequence[IdleHold] = ()
 
@@ -67,10 +67,11 @@ def confirm(
     zone.wake.agents(p for p in decision.places if p.state is State.CONFIRMED)
     confirming = [p for p in decision.places if p.state is State.CONFIRMING]
     cancelling = [p for p in decision.places if p.state is State.CANCELLING]
-    child_calls.send_confirms(zone, confirming, timeout_s=_left_s(zone, ends_at))
+    confirmed = child_calls.send_confirms(zone, confirming, timeout_s=_left_s(zone, ends_at)).moved
     child_calls.send_cancels(zone, cancelling, _left_s(zone, ends_at))
-    if decision.at is not None and not confirming and not cancelling:
-        return named_by_caller(attempts, answers(zone.clock, decision.at, decision.attempts, "hold_gone"))
+    at = moved(decision.at, [*decision.places, *confirmed])
+    if all(p is not None and p.state is State.CONFIRMED for p in at.values()):
+        return named_by_caller(attempts, answers(zone.clock, at, decision.attempts, "hold_gone"))
     return _answers(zone, caller, reservation_id, attempts, decision.attempts, "hold_gone")
 
 
@@ -95,8 +96,8 @@ def _decide_confirm(
     locks.instances(tx, [a.uuid for a in attempts])
     now, change = zone.clock.now(), identity.next_change(tx)
     ends: defaultdict[PlacementState, list[Placement]] = defaultdict(list)
-    at = attempt_statuses(tx, caller, reservation_id, attempts)
-    places = placed(tx, at)
+    at = places_of(tx, caller, reservation_id, attempts)
+    places = [p for p in at.values() if p is not None]
     for p in places:
         if p.state is State.HELD:
             in_child = isinstance(p.where, AskedChild)
@@ -108,22 +109,15 @@ def _decide_confirm(
     kept = {p.uuid for to, some in ends.items() if to not in _LOST for p in some}
     known = {p.uuid for p in places if p.state in TO_BUILD}
     inbound.forget_rest(tx, caller.user_id, [a.uuid for a in attempts if a.uuid not in kept | known])
-    idle = idle_holds.ending(tx, zone.uuid, [p for to in _LOST for p in ends[to]], now)
+    idle = idle_holds.ending(tx, zone.uuid, [p for to in _LOST for p in ends.get(to, ())], now)
     decided = [p for p in places if p.state is not State.HELD]
     for to, some in ends.items():
         reason = "hold_expired" if to in _LOST else ""
         pause_s = zone.conf.retry_pause
-        decided += advance(tx, change, zone.uuid, some, to, now, reason=reason, repeat_in_s=pause_s)
-    at_end = _confirmed(at, decided) if ends.keys() <= {State.CONFIRMED} else None
-    return _Decision(attempts, decided, at_end, len(kept), idle)
-
-
-def _confirmed(
-    at: Mapping[Attempt, AttemptStatus], decided: Sequence[Placement]
-) -> Mapping[Attempt, AttemptStatus]:
-    """Return the status of each attempt after the decided placements; the locks of both keep others away."""
-    states = {p.key: p.state for p in decided}
-    return {a: s._replace(state=states.get((a.uuid, s.number), s.state)) for a, s in at.items()}
+        ended = advance(tx, change, zone.uuid, some, to, now, reason=reason, repeat_in_s=pause_s)
+        # The answer to the cancel must not tell a parent which of its holds were in a child.
+        decided += [replace(p, reason=reason) if to in _LOST else p for p in ended]
+    return _Decision(attempts, decided, at, len(kept), idle)
 
 
 def cancel(
@@ -155,7 +149,8 @@ def _decide_cancel(
     locks.instances(tx, [a.uuid for a in attempts])
     change = identity.next_change(tx)
     inbound.forget_rest(tx, caller.user_id, [a.uuid for a in attempts])
-    places = placed(tx, attempt_statuses(tx, caller, reservation_id, attempts))
+    at = places_of(tx, caller, reservation_id, attempts)
+    places = [p for p in at.values() if p is not None]
     open_ = [p for p in places if p.state in (State.HELD, State.INTENDED)]
     idle = idle_holds.ending(tx, zone.uuid, open_, now)
     in_children = [p for p in open_ if isinstance(p.where, AskedChild)]
@@ -163,7 +158,7 @@ def _decide_cancel(
     cancelling = advance(tx, change, zone.uuid, in_children, State.CANCELLING, now, reason="cancelled")
     advance(tx, change, zone.uuid, on_hosts, State.GONE, now, reason="cancelled")
     called_again = [p for p in places if p.state is State.CANCELLING]
-    return _Decision(attempts, [*called_again, *cancelling], idle=idle)
+    return _Decision(attempts, [*called_again, *cancelling], at, idle=idle)
 
 
 def _answers(
@@ -174,7 +169,7 @@ def _answers(
     attempts: Sequence[Attempt],
     unknown_reason: str,
 ) -> list[BuildAnswer]:
-    at = zone.store.read(lambda tx: attempt_statuses(tx, caller, reservation_id, attempts))
+    at = zone.store.read(lambda tx: places_of(tx, caller, reservation_id, attempts))
     return named_by_caller(called, answers(zone.clock, at, attempts, unknown_reason))
 
 

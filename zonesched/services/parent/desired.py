@@ -51,8 +51,9 @@ def _take(
     told = [replace(one, uuid=here.get(one.uuid, one.uuid)) for one in called]
     uuids = [one.uuid for one in told]
     locks.instances(tx, uuids)
-    known = inbound.attempt_statuses(tx, caller.user_id, uuids)
-    numbers = {one.uuid: known[one.key].number for one in told if one.key in known}
+    known = inbound.known_attempts(tx, caller.user_id, uuids)
+    places = {one.uuid: known[one.key].place for one in told if one.key in known}
+    numbers = {uuid: place.number for uuid, place in places.items() if place is not None}
     before = instance_states.read(tx, uuids)
     there = dict(_present(tx, numbers, before))
     answers: list[DesiredAnswer] = []

@@ -30,10 +30,11 @@ from zonesched.services.life.leaving import EVACUATED
 from zonesched.services.parent import opening
 from zonesched.services.parent.build_answers import (
     REFUSED,
+    Places,
     answers,
-    attempt_statuses,
+    moved,
     named_by_caller,
-    placed,
+    places_of,
 )
 from zonesched.services.parent.opening import children_of
 from zonesched.services.placing import child_calls
@@ -52,7 +53,7 @@ from zonesched.store import (
     placements,
     reservations,
 )
-from zonesched.store.inbound import AttemptStatus, InboundBuild, RestEntry
+from zonesched.store.inbound import InboundBuild, RestEntry
 from zonesched.store.instance_states import StoredState
 from zonesched.store.instances import Instance
 from zonesched.store.placements import Placement
@@ -110,58 +111,51 @@ def _place_all(
 
     `made`: the placements that were just written for some of them.
     """
-    at = _as_written(call, keys, made)
-    places: Sequence[Placement] = made if at else ()
-    at = at or _statuses(zone.store, call, keys)
+    at = _as_written(keys, made) or _read_places(zone.store, call, keys)
     while True:
-        if intended := {a: s for a, s in at.items() if s.state is State.INTENDED}:
+        if intended := [p for p in at.values() if p is not None and p.state is State.INTENDED]:
             left_s = ends_at - zone.clock.monotonic()
-            _send(zone, call, places or zone.store.read(lambda tx: placed(tx, intended)), left_s)
-            at = _statuses(zone.store, call, keys)
-        places = ()
+            held = _send(zone, call, intended, left_s)
+            all_held = len(held) == len(intended)
+            at = moved(at, held) if all_held else _read_places(zone.store, call, keys)
         untried = _read_untried(zone, call, at)
         if not untried:
             return answers(zone.clock, _with_one_end(zone.store, at), keys, REFUSED)
         child_ids = children_of(e for build in untried for e in build.rest)
         zone.store.write(partial(_try_next, zone, call, keys, child_ids))
-        at = _statuses(zone.store, call, keys)
+        at = _read_places(zone.store, call, keys)
 
 
-def _read_untried(zone: Zone, call: _Call, at: Mapping[Attempt, AttemptStatus]) -> list[InboundBuild]:
-    if all(s.state is not State.FAILED for s in at.values()):
+def _read_untried(zone: Zone, call: _Call, at: Places) -> list[InboundBuild]:
+    if all(p is None or p.state is not State.FAILED for p in at.values()):
         return []
     # A read first: mostly nothing is left to try, and a write would wait for the disk once more.
     return zone.store.read(lambda tx: _untried(tx, call, at, zone.clock.now()))
 
 
-def _as_written(
-    call: _Call, keys: Sequence[Attempt], made: Sequence[Placement]
-) -> Mapping[Attempt, AttemptStatus]:
-    """Return the status of each attempt if all of them have a new placement; else none."""
+def _as_written(keys: Sequence[Attempt], made: Sequence[Placement]) -> Places:
+    """Return the place of each attempt if all of them have a new one; else none."""
     by_uuid = {p.uuid: p for p in made}
     if len(made) != len(keys) or any(key.uuid not in by_uuid for key in keys):
         return {}
-    return {
-        key: AttemptStatus(call.reservation_id, p.number, p.state, p.hold_expires_at, p.reason)
-        for key, p in ((key, by_uuid[key.uuid]) for key in keys)
-    }
+    return {key: by_uuid[key.uuid] for key in keys}
 
 
-def _statuses(store: Store, call: _Call, keys: Sequence[Attempt]) -> Mapping[Attempt, AttemptStatus]:
-    return store.read(lambda tx: attempt_statuses(tx, call.caller, call.reservation_id, keys))
+def _read_places(store: Store, call: _Call, keys: Sequence[Attempt]) -> Places:
+    return store.read(lambda tx: places_of(tx, call.caller, call.reservation_id, keys))
 
 
-def _with_one_end(store: Store, at: Mapping[Attempt, AttemptStatus]) -> Mapping[Attempt, AttemptStatus]:
+def _with_one_end(store: Store, at: Places) -> Places:
     """Return the same attempts with all holds shortened to the least.
 
     Different ends would show the parent which instances are held by the same child zone.
     """
-    held = {a: s for a, s in at.items() if s.state is State.HELD}
-    until = min((s.hold_expires_at for s in held.values()), default=0.0)
-    longer = {a: s._replace(hold_expires_at=until) for a, s in held.items() if s.hold_expires_at > until}
+    held = [p for p in at.values() if p is not None and p.state is State.HELD]
+    until = min((p.hold_expires_at for p in held), default=0.0)
+    longer = [p.in_state(p.state, hold_expires_at=until) for p in held if p.hold_expires_at > until]
     if longer:
-        store.write(partial(_shorten, [(a.uuid, s.number) for a, s in longer.items()], until))
-    return {**at, **longer}
+        store.write(partial(_shorten, [p.key for p in longer], until))
+    return moved(at, longer)
 
 
 def _shorten(keys: Sequence[tuple[str, int]], until: float, tx: Transaction) -> None:
@@ -253,10 +247,13 @@ def _admit(
         return _Admitted(usable.here) if usable.is_known else None
     if not _same_request(tx, call):
         return None
+    chosen = choose(usable.tries)
+    if chosen.refused:
+        # A cancel of the same boot takes it first: where the two meet, one is run again.
+        locks.tombstones(tx, me)
     zone.quotas.admit_holds(tx, me, len(usable.tries), _uncounted(usable.tries, rows))
     _write_reservation(tx, call, now)
     change = identity.next_change(tx)
-    chosen = choose(usable.tries)
     names = {taken.get(b.uuid) or usable.here.get(b.uuid, b.uuid): b.name or b.uuid for b in builds}
     fresh = [p for p in chosen.places if p.uuid not in rows]
     if fresh:
@@ -325,11 +322,11 @@ def _note_flavor(
             instances.set_flavor(tx, change, uuid, flavor)
 
 
-def _untried(
-    tx: Transaction, call: _Call, at: Mapping[Attempt, AttemptStatus], now: float
-) -> list[InboundBuild]:
+def _untried(tx: Transaction, call: _Call, at: Places, now: float) -> list[InboundBuild]:
     """Return the builds with entries left whose placement failed before it was confirmed or expired."""
-    failed = [a for a, s in at.items() if s.state is State.FAILED and s.hold_expires_at > now]
+    failed = [
+        a for a, p in at.items() if p is not None and p.state is State.FAILED and p.hold_expires_at > now
+    ]
     if not failed:
         return []
     known = inbound.read(tx, call.caller.user_id, [key.uuid for key in failed])
@@ -343,7 +340,7 @@ def _try_next(
     locks.children(tx, child_ids)
     locks.call(tx, call.caller.user_id, call.reservation_id)
     now = zone.clock.now()
-    again = _untried(tx, call, attempt_statuses(tx, call.caller, call.reservation_id, keys), now)
+    again = _untried(tx, call, places_of(tx, call.caller, call.reservation_id, keys), now)
     rows = instances.read_by_uuid(tx, [row.uuid for row in again])
     last = moves.last_numbers(tx, list(rows))
     tries = [Try(row, last[row.uuid], row.rest) for row in again]
@@ -358,11 +355,10 @@ def _try_next(
     place(zone, tx, change, call.boot, chosen, now, known=rows)
 
 
-def _send(zone: Zone, call: _Call, places: Sequence[Placement], left_s: float) -> None:
+def _send(zone: Zone, call: _Call, intended: Sequence[Placement], left_s: float) -> Sequence[Placement]:
     budget_s = left_s - min(zone.conf.select_reserve, call.spec.time_budget_s / 5)
     spec = replace(call.spec, time_budget_s=max(0.05, budget_s))
-    still = [p for p in places if p.state is State.INTENDED]
-    child_calls.send_builds(zone, still, spec, call.hold_s)
+    return child_calls.send_builds(zone, intended, spec, call.hold_s).held
 
 
 def _write_reservation(tx: Transaction, call: _Call, now: float) -> None:

@@ -73,14 +73,14 @@ class Sent:
 
 
 @dataclass(frozen=True)
-class _Recorded:
-    """The result of recording answers: placements that none moved, and those that are held now.
+class Recorded:
+    """The result of recording answers: placements that none moved, and the others as they are now.
 
-    `ended`: the work of the boot is over.
+    A confirmed one whose build failed is in neither. `ended`: the work of the boot is over.
     """
 
     unanswered: Sequence[Placement]
-    held: Sequence[Placement]
+    moved: Sequence[Placement]
     ended: bool
 
 
@@ -138,7 +138,8 @@ def send_builds(
 
     recorded = _call_children(zone, sent, call, lease, expiry, timeout_s=spec.time_budget_s)
     all_tried = not (recorded.unanswered or busy)
-    return Sent(recorded.unanswered, recorded.held, all_tried)
+    held = [p for p in recorded.moved if p.state is State.HELD]
+    return Sent(recorded.unanswered, held, all_tried)
 
 
 def send_confirms(
@@ -147,11 +148,11 @@ def send_confirms(
     lease: Lease | None = None,
     end: End | None = None,
     timeout_s: float = math.inf,
-) -> bool:
+) -> Recorded:
     """Call children to build these CONFIRMING placements; instances of unanswered ones become UNKNOWN.
 
     They have `timeout_s`, and `build_timeout` at most. Unless a place was lost, `end` runs in the transaction
-    that records the answers; True if it did.
+    that records the answers.
     """
 
     timeout_s = min(timeout_s, zone.conf.build_timeout)
@@ -164,7 +165,7 @@ def send_confirms(
         zone.wake.sync()
     if recorded.unanswered:
         zone.store.write(partial(_mark_unknown, recorded.unanswered, zone.clock.now()))
-    return recorded.ended
+    return recorded
 
 
 def _mark_unknown(unanswered: Sequence[Placement], now: float, tx: Transaction) -> None:
@@ -264,7 +265,7 @@ def _call_children(
     end: End | None = None,
     timeout_s: float = math.inf,
     untried: Collection[tuple[str, int]] = (),
-) -> _Recorded:
+) -> Recorded:
     """Call each child once per reservation, in parallel, and record the answers.
 
     `untried`: the keys of placements that the calls have left out, which stay as they are.
@@ -284,7 +285,7 @@ def _call_children(
         timeout_s=timeout_s,
     )
     if not batches:
-        return _Recorded((), (), ended=False)
+        return Recorded((), (), ended=False)
     by_key: dict[tuple[str, int], BuildAnswer] = {}
     for batch, outcome in zip(batches, outcomes, strict=True):
         answered = outcome.value if isinstance(outcome, Done) else []
@@ -314,7 +315,7 @@ def _record(
     expiry: Expiry,
     end: End | None,
     tx: Transaction,
-) -> _Recorded:
+) -> Recorded:
     now = zone.clock.now()
     if lease is not None:
         reservations.keep_lease(tx, lease, now)
@@ -341,18 +342,16 @@ def _record(
             build_retry.build_failed(zone, tx, change, p, now, answer.reason or "build_failed")
         else:
             moves[to, _reason_of(p, to, answer)].append(p)
-    held: list[Placement] = []
+    moved: list[Placement] = []
     for (to, reason), some in moves.items():
         # A refused placement keeps its end: until then its build may have its next entry.
         until = held_until if to is State.HELD else 0.0
-        moved = advance(tx, change, zone.uuid, some, to, now, reason=reason, hold_expires_at=until)
-        if to is State.HELD:
-            held += [p.in_state(to, hold_expires_at=held_until) for p in moved]
+        moved += advance(tx, change, zone.uuid, some, to, now, reason=reason, hold_expires_at=until)
     placements.postpone(tx, unanswered, lambda calls: now + pause_s(zone.conf, calls))
     ended = end is not None and not any(to in UNBUILT for _, to, _ in answered)
     if end is not None and ended:
         end(tx, now)
-    return _Recorded(unanswered, held, ended)
+    return Recorded(unanswered, moved, ended)
 
 
 def _reason_of(placement: Placement, to: PlacementState, answer: BuildAnswer) -> str:

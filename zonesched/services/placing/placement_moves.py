@@ -29,7 +29,7 @@ def advance(
 
     `repeat_in_s`: the caller calls the children at once; the first repeat is due after `repeat_in_s`.
 
-    Returns the moved placements in their new state, with reasons and holds as they were read.
+    Returns the moved placements as they are now, with reasons as they were read.
 
     A failed or cancelled placement wakes the worker of an own reservation, which finds another place; a
     parent's instance ends here, and the parent finds another place.
@@ -54,6 +54,8 @@ def advance(
     if to in (State.GONE, State.FAILED, State.RELEASED):
         # One that was released unbuilt is a build that its child confirmed before it heard of the cancel.
         _end_instances(tx, change, [p for p in moved if p.caller_id != zone_uuid], reason, now)
+    if hold_expires_at:
+        return [p.in_state(to, hold_expires_at=hold_expires_at) for p in moved]
     return [p.in_state(to) for p in moved]
 
 

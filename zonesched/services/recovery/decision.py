@@ -5,6 +5,7 @@
                      and at another of the rows    Kept: of a move under way, or to end there
     living           at another place              Moved
                      and at another of the rows    Kept: to end there, if an agent has built it
+                     and before at one they lack   Unwanted, if an agent has built it
     built            there, and at a later place   Moving: a move is under way between two local hosts
     living           nowhere                       Ended, unless its parent's own hold decides
     shelved          somewhere                     Moved
@@ -130,12 +131,22 @@ def decide(
             place = rows.get(other.key)
             is_left = place is not None and place.state is PlacementState.RELEASING
             is_as_rows = place is not None and _is_at(place, other) and (uuid in settled or is_left)
-            yield Kept(other) if is_as_rows else Unclaimed(other)
+            if is_as_rows:
+                yield Kept(other)
+            elif place is None and uuid in living and _is_before(other, present.get(uuid)):
+                yield Unwanted(other)
+            else:
+                yield Unclaimed(other)
 
 
 def _is_built(found: Found) -> bool:
     """Tell whether an earlier place is needed no more: what is being built, or in a child, may be nowhere."""
     return found.kind is Kind.AGENT and found.status is InstanceStatus.ACTIVE
+
+
+def _is_before(found: Found, present: Found | None) -> bool:
+    """Tell whether an instance has left the place where it was found: an agent has built a later one."""
+    return present is not None and _is_built(present) and found.number < present.number
 
 
 def _is_left(rows: Mapping[tuple[str, int], Placement], found: Found, present: Placement | None) -> bool:

@@ -9,8 +9,6 @@ from zonesched.model.desired_state import at_new_place
 from zonesched.model.inconsistency import (
     Inconsistency,
     Left,
-    OfFound,
-    OfInstance,
     OfNeighbour,
     Repaired,
     RepairResult,
@@ -27,7 +25,7 @@ from zonesched.model.placement import (
 from zonesched.model.request_spec import RequestSpec
 from zonesched.services.life.shelving import note_offloaded, rest_again
 from zonesched.services.placing.placement_moves import end_unwanted
-from zonesched.services.recovery import found_states, moves_found
+from zonesched.services.recovery import found_states, moves_found, shown
 from zonesched.services.recovery.decision import (
     Adopted,
     Decision,
@@ -76,20 +74,14 @@ CHUNK = 500
 _AS_ROWS = (Kept, Unwanted)
 _PLACED = (Kept, Moved, Moving, Adopted)
 
-_WAITS_FOR = {
-    Kind.AGENT: "the agent has not said what it runs; if it is gone for good, evacuate and remove its hosts",
-    Kind.CHILD: "the child zone has not said what it has; if it is gone for good, remove it by force",
-    Kind.PARENT: "the parent has not named its instances here; if it is none any more, delete its user",
-}
-
 
 def inconsistencies(zone_uuid: str, tx: Transaction) -> list[Inconsistency]:
     """Find what a recovery waits for or, once all are heard, what its end would change."""
     if not recovery.is_under_way(tx):
-        return [_inconsistency(Unclaimed(one)) for one in _all_found(tx)]
-    if waiting := _unheard(tx):
+        return [shown.of_decision(Unclaimed(one)) for one in _all_found(tx)]
+    if waiting := shown.unheard(tx):
         return waiting
-    found = [_inconsistency(one) for one in _decisions(tx, zone_uuid) if not isinstance(one, _AS_ROWS)]
+    found = [shown.of_decision(one) for one in _decisions(tx, zone_uuid) if not isinstance(one, _AS_ROWS)]
     subject = OfNeighbour(Kind.OPERATOR.value, "")
     return [
         *found,
@@ -104,16 +96,17 @@ def settle(zone: Zone, tx: Transaction, change: int, now: float) -> list[RepairR
 
     The caller has locked everything.
     """
-    if waiting := _unheard(tx):
+    if waiting := shown.unheard(tx):
         return [Left(one, "the recovery goes on once it is heard") for one in waiting]
     recovery.forget_removed_children(tx)
     decisions = list(_decisions(tx, zone.uuid))
     work = _Settling(zone, tx, change, now)
     for one in decisions:
-        # What is given back first leaves room for what comes.
-        if isinstance(one, Ended):
-            work.end(one.known)
+        # All that is given back leaves room for what comes: two servers may have changed places.
+        work.give_back(one)
     results = [work.settled(one) for one in decisions if not isinstance(one, _AS_ROWS)]
+    # The copy may be older than an agent's first call for what it has.
+    agent_work.note_fetched(tx, [one.found.uuid for one in decisions if isinstance(one, Kept)])
     recovery.forget(tx, [one.found for one in decisions if isinstance(one, _AS_ROWS)])
     placed = [one.found for one in decisions if isinstance(one, _PLACED)]
     found_states.note(tx, change, zone.uuid, placed, now)
@@ -132,16 +125,9 @@ def delete_unknown(tx: Transaction, *, delete: bool) -> list[RepairResult]:
     found = _all_found(tx)
     if not delete:
         why = "it runs on, and its host takes no more; --delete-unknown ends it"
-        return [Left(_inconsistency(Unclaimed(one)), why) for one in found]
+        return [Left(shown.of_decision(Unclaimed(one)), why) for one in found]
     recovery.forget(tx, found)
-    return [Repaired(_inconsistency(Unclaimed(one)), "its agent ends it") for one in found]
-
-
-def _unheard(tx: Transaction) -> list[Inconsistency]:
-    return [
-        Inconsistency("neighbour_unheard", OfNeighbour(one.kind.value, one.name), _WAITS_FOR[one.kind])
-        for one in recovery.unheard(tx)
-    ]
+    return [Repaired(shown.of_decision(Unclaimed(one)), "its agent ends it") for one in found]
 
 
 def _all_found(tx: Transaction) -> list[Found]:
@@ -169,30 +155,6 @@ def _decisions(tx: Transaction, zone_uuid: str) -> Iterator[Decision]:
         yield from decide(known, found, places, zone_uuid, is_root=is_root)
 
 
-def _inconsistency(decision: Decision) -> Inconsistency:
-    match decision:
-        case Ended(known):
-            subject = OfInstance(known.instance.uuid, known.instance.caller_id)
-            return Inconsistency("restored_instance_gone", subject, "neither an agent nor a child has it")
-        case Moved(known, found) | Moving(known, found):
-            subject = OfInstance(known.instance.uuid, known.instance.caller_id)
-            return Inconsistency(
-                "restored_instance_elsewhere", subject, f"{found.kind.value} {found.holder_id} has it"
-            )
-        case Adopted(found) | Kept(found) | Unwanted(found):
-            return Inconsistency(
-                "instance_unknown_here", _subject(found), "no row here has it, and its owner is known"
-            )
-        case Unclaimed(found):
-            return Inconsistency(
-                "instance_unknown_here", _subject(found), "no row here has it, and no parent names it"
-            )
-
-
-def _subject(found: Found) -> OfFound:
-    return OfFound(found.kind.value, found.holder_id, found.uuid, found.number)
-
-
 class _DoesNotFit(Exception):
     """A found instance cannot have a place here, and the reason."""
 
@@ -206,9 +168,19 @@ class _Settling:
     change: int
     now: float
 
+    def give_back(self, decision: Decision) -> None:
+        """End an instance that was found nowhere, and the places that another one has left."""
+        match decision:
+            case Ended(known):
+                self.end(known)
+            case Moved(known, found):
+                self._leave_all_but(known, found.number)
+            case Moving(known, found, old):
+                self._leave_all_but(known, found.number, old.number)
+
     def settled(self, decision: Decision) -> RepairResult:
-        """Carry out a decision, but for an end, which is done already."""
-        found = _inconsistency(decision)
+        """Carry out a decision, but for what `give_back` has done already."""
+        found = shown.of_decision(decision)
         try:
             match decision:
                 case Ended(known):
@@ -218,8 +190,8 @@ class _Settling:
                     self._move(known, there)
                     moves_found.finish(self.tx, self.change, known, there, self.now)
                     return Repaired(found, "its place is where it was found")
-                case Moving(known, there, old):
-                    self._move(known, replace(there, status=InstanceStatus.ACTIVE), old.number)
+                case Moving(known, there):
+                    self._move(known, replace(there, status=InstanceStatus.ACTIVE))
                     moves_found.go_on(self.zone, self.tx, self.change, known, there, self.now)
                     return Repaired(found, "its move goes on to where it was found")
                 case Adopted(there, named):
@@ -248,7 +220,12 @@ class _Settling:
         is_own = known.instance.caller_id == self.zone.uuid
         return InstanceStatus.ERROR if is_own else InstanceStatus.DELETED
 
-    def _move(self, known: Known, found: Found, *staying: int) -> None:
+    def _leave_all_but(self, known: Known, *staying: int) -> None:
+        places = placements.read_by_uuid(self.tx, [known.instance.uuid])
+        others = [p for p in places if p.number not in staying and p.state in WANTED]
+        end_unwanted(self.tx, self.change, others, self.now, "found_elsewhere")
+
+    def _move(self, known: Known, found: Found) -> None:
         row = known.instance
         boot = reservations.read_ids(self.tx, [row.reservation_id])[row.caller_id, row.reservation_id]
         state = instance_states.read(self.tx, [row.uuid]).get(row.uuid)
@@ -256,8 +233,6 @@ class _Settling:
             boot.spec.flavor if state is None else found_states.flavor_there(state.state, boot.spec.flavor)
         )
         places = placements.read_by_uuid(self.tx, [row.uuid])
-        others = [p for p in places if p.number not in (found.number, *staying) and p.state in WANTED]
-        end_unwanted(self.tx, self.change, others, self.now, "found_elsewhere")
         try:
             where = self._claim(found, replace(boot.spec, flavor=flavor), places)
         except _DoesNotFit:
@@ -269,14 +244,20 @@ class _Settling:
             self._note_later_place(state, found)
 
     def _note_later_place(self, row: StoredState, found: Found) -> None:
-        """Let an instance run that was shelved at the place before; a child counts from 0 at each place."""
+        """Let an instance run that was shelved or evacuated at the place before.
+
+        A child counts from 0 at each place.
+        """
         is_in_child = found.kind is Kind.CHILD
-        is_shelved = row.state.desired.power is Power.OFFLOADED and not moves.living(self.tx, [row.uuid])
-        if is_shelved:
-            row = row.wanting(at_new_place(row.state, Power.RUNNING), self.now, in_child=is_in_child)
+        state, rests = row.state, Power.OFFLOADED
+        is_evacuated = state.observed.power is rests and not state.is_pending
+        is_shelved = state.desired.power is rests and not moves.living(self.tx, [row.uuid])
+        if is_evacuated or is_shelved:
+            power = Power.RUNNING if is_shelved else state.desired.power
+            row = row.wanting(at_new_place(state, power), self.now, in_child=is_in_child)
         if is_in_child:
             row = replace(row, state=found_states.without_counts(row.state))
-        if is_shelved or is_in_child:
+        if is_evacuated or is_shelved or is_in_child:
             instance_states.write(self.tx, [row], [row.uuid])
 
     def _note_number(self, known: Known, found: Found) -> None:

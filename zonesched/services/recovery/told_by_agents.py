@@ -10,7 +10,17 @@ from zonesched.model.placement import Attempt, InstanceStatus
 from zonesched.model.told_instance import ToldInstance
 from zonesched.services.life.observing import UNSURPRISING
 from zonesched.services.zone import Zone
-from zonesched.store import host_states, hosts, identity, locks, placements, recovery, services
+from zonesched.store import (
+    host_states,
+    hosts,
+    identity,
+    instances,
+    locks,
+    placements,
+    recovery,
+    services,
+)
+from zonesched.store.placements import ClaimedHost
 from zonesched.store.recovery import Found, Kind
 from zonesched.store.store import Store, Transaction
 
@@ -20,7 +30,7 @@ UNKNOWN = "It has instances that this zone does not know: zonesched audit lists 
 def take(
     zone: Zone, caller: Caller, service: str, told: Sequence[ToldInstance], *, is_first: bool, is_last: bool
 ) -> None:
-    """Take a page of what an agent has. Raises NotFound, Forbidden.
+    """Take a page of what an agent has. Raises NotFound, Forbidden, and Conflict for another agent's service.
 
     After the recovery only what no row has is noted: the agent keeps it, and its host takes no more.
     """
@@ -30,6 +40,7 @@ def take(
 
     def fn(tx: Transaction) -> None:
         locks.recovery(tx)
+        services.keep(tx, own)
         ids = hosts.ids_of_service(tx, own.id)
         found = [_found(own.id, ids, one) for one in told]
         if is_first:
@@ -39,8 +50,7 @@ def take(
             recovery.await_word(tx, Kind.AGENT, own.id)
             recovery.put(tx, found)
         else:
-            known = {p.key for p in placements.read_by_uuid(tx, [one.uuid for one in found])}
-            unknown = [one for one in found if one.key not in known]
+            unknown = _unknown(tx, found)
             recovery.put(tx, unknown)
             close_hosts(tx, unknown)
         if is_last:
@@ -73,6 +83,21 @@ def _found(service_id: str, ids: dict[str, str], one: ToldInstance) -> Found:
     status = InstanceStatus.ACTIVE if one.is_built else InstanceStatus.BUILD
     observed = None if one.observed == UNSURPRISING else one.observed
     return Found(Kind.AGENT, service_id, one.uuid, one.number, host_id, status, observed=observed)
+
+
+def _unknown(tx: Transaction, found: Sequence[Found]) -> list[Found]:
+    """Return what no row has, but for places that an instance has left: it was built at a later one."""
+    uuids = [one.uuid for one in found]
+    places = {p.key: p for p in placements.read_by_uuid(tx, uuids)}
+    rows = instances.read_by_uuid(tx, uuids)
+    built = {
+        row.uuid: row.attempt
+        for row in rows.values()
+        if row.status is InstanceStatus.ACTIVE
+        and (place := places.get((row.uuid, row.attempt))) is not None
+        and isinstance(place.where, ClaimedHost)
+    }
+    return [one for one in found if one.key not in places and one.number >= built.get(one.uuid, 0)]
 
 
 def close_hosts(tx: Transaction, unknown: Sequence[Found]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from zonesched.errors import BadRequest, FilterUnknown, Unavailable, WeighingUnknown
 from zonesched.model.caller import Caller, Explained
+from zonesched.model.decision_trace import NO_TRACE
 from zonesched.model.offer_page import WHOLE, Page
 from zonesched.model.request_spec import Policy, RequestSpec
 from zonesched.model.request_wire import content_digest
@@ -14,7 +15,7 @@ from zonesched.model.sealed_offer import SealedBundle, SealedEntry, SealedOffer
 from zonesched.model.work_deadline import always
 from zonesched.seal.envelope import Bound
 from zonesched.services.select.explain import explain
-from zonesched.services.select.select import Decision, check_ready, decide, no_offer, refused
+from zonesched.services.select.select import Decision, decide, no_offer, refused
 from zonesched.services.zone import Zone
 
 
@@ -27,15 +28,14 @@ def answer_parent(
 ) -> SealedOffer:
     """Offer hosts of this zone and its child zones, sealed for this caller, project and request.
 
-    At most `max_entries_per_select` entries, alternates included, on all pages together. Raises Unavailable
-    for a zone without a key of its own, BadRequest for a page of an affinity request or one of more instances
-    than that, OverLimit, ZoneBusy, NotReady, and CallerGone once `is_wanted` is false.
+    At most `max_entries_per_select` entries, alternates included, on all pages together: none for an affinity
+    request of more instances. Raises Unavailable for a zone without a key of its own, BadRequest for a page
+    of an affinity request, OverLimit, ZoneBusy, and CallerGone once `is_wanted` is false.
     """
     if unverified_spec.policy is Policy.AFFINITY and page != WHOLE:
         raise BadRequest("page: an affinity request has no pages.", code="page_unsupported", field="page")
     if not zone.keyring.can_seal:
         raise Unavailable("This zone has no key and cannot seal offers.", code="zone_has_no_key")
-    check_ready(zone)
     spec = _capped(unverified_spec, zone.conf.max_entries_per_select)
     # Filters tell by the path that a request is a parent's; it may claim to have passed no zone.
     path = spec.path or (caller.user_id,)
@@ -43,7 +43,11 @@ def answer_parent(
     zone.quotas.admit_select(caller.user_id)
     try:
         with zone.select_slots.of_parent(caller.user_id):
-            decision = decide(zone, spec, caller.user_id, is_wanted=is_wanted, page=page)
+            if _is_too_large(spec, zone.conf.max_entries_per_select):
+                plan = replace(no_offer(zone.conf, complete=True), limited=True)
+                decision = Decision(plan, spec, NO_TRACE)
+            else:
+                decision = decide(zone, spec, caller.user_id, is_wanted=is_wanted, page=page)
     except WeighingUnknown as error:
         decision = Decision(no_offer(zone.conf, complete=False), spec, refused("weighing", error.code))
     except FilterUnknown as error:
@@ -57,16 +61,16 @@ def answer_parent(
     return offer
 
 
+def _is_too_large(spec: RequestSpec, max_entries: int) -> bool:
+    """Tell whether one bundle would have more entries than an answer: no other select gets it either."""
+    return spec.policy is Policy.AFFINITY and spec.num_instances > max_entries
+
+
 def _capped(spec: RequestSpec, max_entries: int) -> RequestSpec:
-    """Cap the spec's number of entries at the limit of one answer."""
+    """Cap the spec's number of entries at the limit of one answer, but never the size of a bundle."""
     if spec.policy is Policy.AFFINITY:
-        if spec.num_instances > max_entries:
-            raise BadRequest(
-                f"An affinity request may have at most {max_entries} instances here.",
-                code="too_many_instances",
-                field="num_instances",
-            )
-        return replace(spec, alternates=min(spec.alternates, max_entries // spec.num_instances - 1))
+        bundles = max(1, max_entries // spec.num_instances)
+        return replace(spec, alternates=min(spec.alternates, bundles - 1))
     count = min(spec.num_instances, max_entries)
     return replace(spec, num_instances=count, alternates=min(spec.alternates, max_entries - count))
 

@@ -149,6 +149,7 @@ def decide_in(
     with zone.children.hand(context.caller) as hand:
         answers = child_offers.ask(zone, replace(basis.request, deadline=deadline), own, hand)
         merged = answers.merged
+        is_found = bool(merged.bundles) or len(merged.entries) >= basis.request.count
         plan = BuildPlan(
             entries=merged.entries[page.skip :],
             alternates=merged.alternates,
@@ -156,7 +157,7 @@ def decide_in(
             complete=answers.complete and own.complete,
             expires_in_s=min([zone.conf.build_plan_ttl, *(o.expires_in_s for o in answers.offers)]),
             more=len(merged.entries) == page.end < spec.num_instances,
-            limited=any(o.limited for o in answers.offers) and len(merged.entries) < basis.request.count,
+            limited=any(o.limited for o in answers.offers) and not is_found,
         )
     trace = DecisionTrace(_own_trace(spec, own), tuple(answers.traces))
     blob_sizes = [offer.blob_size for offer in answers.offers]

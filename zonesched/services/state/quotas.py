@@ -20,7 +20,7 @@ from zonesched.conf import Conf
 from zonesched.errors import OverLimit, ZoneBusy
 from zonesched.model.caller import Caller, Role
 from zonesched.seams import Clock
-from zonesched.services.state.rate_limits import COUNT_S, CachedCounts, RateLimiter
+from zonesched.services.state.rate_limits import COUNT_S, AddLock, CachedCounts, RateLimiter
 from zonesched.store import idle_holds, locks, quota_overrides, usage
 from zonesched.store.quota_overrides import QuotaOverrides
 from zonesched.store.store import Store, Transaction
@@ -32,7 +32,11 @@ FULL_RETRY_S = 30
 HOUR_S = 3600
 
 FAR = 200_000
-"""Instances below `parent_instances` from which each call is counted: more than are admitted in `COUNT_S`."""
+"""Instances below `parent_instances` from which each call is counted: more than are admitted in `COUNT_S`.
+A project, or the holds of a parent, with a lower limit never exceed that limit by one process."""
+
+MANY_BOOTS = 1000
+"""Limit of boots under way from which boots at the same time may exceed it by as many as there are."""
 
 COUNTING_SHARE = 0.01
 """Share of the time in which a project's instances are counted."""
@@ -71,6 +75,13 @@ class Limit:
     is_counted: bool = True
 
 
+def _lock(tx: Transaction, is_exact: bool, *name: str) -> AddLock | None:
+    """Return the lock of the number of this name where several transactions may add to it."""
+    if not is_exact or not locks.are_needed(tx):
+        return None
+    return AddLock(add=lambda: locks.add_to_count(tx, *name), count=lambda: locks.count(tx, *name))
+
+
 class Quotas:
     """Quotas and rate limits of one zone, enforced by one process."""
 
@@ -100,14 +111,18 @@ class Quotas:
         if wait_s := self._boots.take(me, rate, 0):
             message = f"The project may boot {rate} times per minute."
             raise OverLimit(message, wait_s, code="project_boots_per_minute")
-        if not self._admits("open", 1, conf.max_open_boots, lambda: usage.open_boots(tx, zone)):
+        limit = conf.max_open_boots
+        lock = _lock(tx, limit < MANY_BOOTS, "open")
+        if not self._numbers.add("open", 1, limit, lambda: usage.open_boots(tx, zone), lock):
             raise ZoneBusy("This zone has too many boots under way.", BUSY_RETRY_S)
         limit = self._limit(me, "project_open_boots")
-        if not self._admits(f"open {me}", 1, limit, lambda: usage.open_boots(tx, zone, me)):
+        lock = _lock(tx, limit < MANY_BOOTS, "open", me)
+        if not self._numbers.add(f"open {me}", 1, limit, lambda: usage.open_boots(tx, zone, me), lock):
             message = f"The project has {limit} boots under way."
             raise OverLimit(message, BUSY_RETRY_S, code="project_open_boots")
         limit = self._limit(me, "project_instances")
-        if not self._of_projects.add(me, instances, limit, lambda: usage.instances(tx, zone, me)):
+        lock = _lock(tx, limit < FAR, "project", me)
+        if not self._of_projects.add(me, instances, limit, lambda: usage.instances(tx, zone, me), lock):
             raise OverLimit(
                 f"The project may have {limit} instances.",
                 FULL_RETRY_S,
@@ -166,7 +181,10 @@ class Quotas:
             code = "parent_holds_per_minute"
             raise OverLimit(f"{code} is {rate} here.", wait_s, code=code)
         limit = self._limit(parent_id, "parent_holds")
-        if not self._admits(f"holds {parent_id}", holds, limit, lambda: usage.holds(tx, parent_id)):
+        lock = _lock(tx, limit < FAR, "holds", parent_id)
+        if not self._numbers.add(
+            f"holds {parent_id}", holds, limit, lambda: usage.holds(tx, parent_id), lock
+        ):
             raise OverLimit(f"parent_holds is {limit} here.", FULL_RETRY_S, code="parent_holds")
         if not self.admits_instances(tx, parent_id, new_instances):
             limit = self._limit(parent_id, "parent_instances")
@@ -182,7 +200,8 @@ class Quotas:
             return True
         limit = self._limit(parent_id, "parent_instances")
         far = limit - FAR
-        if far > 0 and self._admits(f"parent {parent_id}", more, far, lambda: usage.instances(tx, parent_id)):
+        counted = f"parent {parent_id}"
+        if far > 0 and self._numbers.add(counted, more, far, lambda: usage.instances(tx, parent_id)):
             return True
         locks.parent(tx, parent_id)
         return usage.instances(tx, parent_id) + more <= limit
@@ -218,13 +237,15 @@ class Quotas:
         """Share of the zone's capacity that a parent may waste on average."""
         return self._limit(parent_id, "parent_idle_percent") / 100
 
-    def of_project(self, tx: Transaction, project_id: str) -> list[Limit]:
-        """Read the limits of a project and their present use."""
+    def of_project(self, tx: Transaction, project_id: str, instances: int | None = None) -> list[Limit]:
+        """Read the limits of a project and their present use; `instances`: its use, where it is known."""
         self.read_overrides_anew(tx)
         conf, zone, me = self._conf, self._zone_uuid, project_id
         rate = self._limit(me, "project_boots_per_minute")
         dry_runs = self._limit(me, "project_dry_runs_per_minute")
-        instances, open_boots = usage.instances(tx, zone, me), usage.open_boots(tx, zone, me)
+        if instances is None:
+            instances = usage.instances(tx, zone, me)
+        open_boots = usage.open_boots(tx, zone, me)
         return [
             Limit("project_instances", self._limit(me, "project_instances"), instances),
             Limit("project_open_boots", self._limit(me, "project_open_boots"), open_boots),
@@ -267,6 +288,3 @@ class Quotas:
     def _limit(self, subject: str, name: str) -> int:
         """Limit of a project or a parent: its override, else the option for all."""
         return int(self._overrides.get(subject, {}).get(name, self._conf[name]))
-
-    def _admits(self, key: str, more: int, limit: int, count: Callable[[], int]) -> bool:
-        return self._numbers.add(key, more, limit, count)

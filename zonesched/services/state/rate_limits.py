@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -80,6 +81,18 @@ class _Count:
     recounted_at: float
 
 
+@dataclass(frozen=True)
+class AddLock:
+    """The lock of a number that several transactions add to at the same time.
+
+    `add` waits for a count under way, `count` for those that add; each holds off the other until its
+    transaction ends. So a count has all that was added before it.
+    """
+
+    add: Callable[[], None]
+    count: Callable[[], None]
+
+
 class CachedCounts:
     """Counts by key: read from the database every `COUNT_S`, plus the admissions since.
 
@@ -91,21 +104,54 @@ class CachedCounts:
         self._most_share = most_share
         self._lock = threading.Lock()
         self._known: dict[str, _Count] = {}
+        # Admissions that wait for their lock: no count has them.
+        self._waiting: Counter[str] = Counter()
 
-    def add(self, key: str, more: int, limit: int, count: Callable[[], int]) -> bool:
-        """Tell whether the limit `limit` admits `more`, and add them; `count` reads the present number."""
+    def add(
+        self, key: str, more: int, limit: int, count: Callable[[], int], lock: AddLock | None = None
+    ) -> bool:
+        """Tell whether the limit `limit` admits `more`, and add them; `count` reads the present number.
+
+        Without a `lock`, a count does not have what other transactions add at the same time.
+        """
         now = self._clock.monotonic()
+        cached = self._add_to_cached(key, more, limit, now, is_waiting=lock is not None)
+        if cached is None:
+            if lock is not None:
+                lock.count()
+                now = self._clock.monotonic()
+            return self._count(key, more, limit, count, now)
+        if cached and lock is not None:
+            try:
+                lock.add()
+            finally:
+                self._end_wait(key, more)
+        return cached
+
+    def _add_to_cached(self, key: str, more: int, limit: int, now: float, *, is_waiting: bool) -> bool | None:
+        """Tell whether the cached number admits `more`, and add them; None where it has to be read."""
         with self._lock:
             known = self._known.get(key)
             if known is not None and known.number + more <= limit and now < known.again_at:
                 self._known[key] = replace(known, number=known.number + more)
+                if is_waiting:
+                    self._waiting[key] += more
                 return True
-            if known is not None and known.number + more > limit and now < known.recounted_at:
-                return False
+            is_full = known is not None and known.number + more > limit and now < known.recounted_at
+        return False if is_full else None
+
+    def _end_wait(self, key: str, more: int) -> None:
+        with self._lock:
+            self._waiting[key] -= more
+            if not self._waiting[key]:
+                del self._waiting[key]
+
+    def _count(self, key: str, more: int, limit: int, count: Callable[[], int], now: float) -> bool:
         number = count()
         took_s = self._clock.monotonic() - now
         pause_s = took_s / self._most_share
         with self._lock:
+            number += self._waiting[key]
             admits = number + more <= limit
             self._known.pop(key, None)
             self._known[key] = _Count(

@@ -3,7 +3,8 @@
 A process counts by its own monotonic time from the moment at which it first saw the last heartbeat in the
 rows, which is when another agent asked. The time before does not count, nor does most of a longer time in
 which the other one did not ask: while a zone, its database or the way to it was away, no agent could call,
-and the first call afterwards may be the other one's. Nor does a clock that is set.
+and the first call afterwards may be the other one's. Nor does a clock that is set, or a time in which the
+database took no writes, such as on a full disk: no heartbeat could be written then.
 """
 
 from __future__ import annotations
@@ -12,13 +13,12 @@ import threading
 from dataclasses import dataclass
 
 from zonesched.seams import Clock
+from zonesched.store.services import LastHeartbeat
 
 
 @dataclass(frozen=True)
 class _Seen:
-    heartbeat_at: float
-    """UTC, as in the row."""
-
+    heartbeat: LastHeartbeat
     at: float
     """Monotonic seconds of the last time at which another agent asked."""
 
@@ -37,13 +37,24 @@ class Silences:
         self._lock = threading.Lock()
         self._seen: dict[str, _Seen] = {}
 
-    def seconds(self, service_id: str, heartbeat_at: float) -> float:
+    def seconds(self, service_id: str, heartbeat: LastHeartbeat) -> float:
         """Return how long this process has known that the last heartbeat of a service is this one."""
+        with self._lock:
+            return self._silent_s(service_id, heartbeat, self._clock.monotonic())
+
+    def note(self, service_id: str, heartbeat: LastHeartbeat) -> None:
+        """Note that another agent has asked, and that the database has taken a write since."""
         now = self._clock.monotonic()
         with self._lock:
-            seen = self._seen.get(service_id)
-            silent_s = 0.0
-            if seen is not None and seen.heartbeat_at == heartbeat_at:
-                silent_s = seen.silent_s + min(now - seen.at, self._longest_pause_s)
-            self._seen[service_id] = _Seen(heartbeat_at, now, silent_s)
-            return silent_s
+            self._seen[service_id] = _Seen(heartbeat, now, self._silent_s(service_id, heartbeat, now))
+
+    def forget(self, service_id: str) -> None:
+        """Begin anew: a heartbeat of the service may have been lost."""
+        with self._lock:
+            self._seen.pop(service_id, None)
+
+    def _silent_s(self, service_id: str, heartbeat: LastHeartbeat, now: float) -> float:
+        seen = self._seen.get(service_id)
+        if seen is None or seen.heartbeat != heartbeat:
+            return 0.0
+        return seen.silent_s + min(now - seen.at, self._longest_pause_s)

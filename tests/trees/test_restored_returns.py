@@ -1,0 +1,65 @@
+"""A restored child whose host comes back with a server that has left it since the copy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders.boots import nothing_is_wrong
+from tests.builders.real_agent import RealAgent, a_machine
+from tests.builders.restored import Scene, a_tree
+
+pytestmark = pytest.mark.same_statements
+
+
+def a_scene(folder: Path) -> tuple[Scene, str]:
+    """A server in a leaf below a region, and a host of the root where it has room as well."""
+    scene = Scene(a_tree(folder))
+    scene.agents["leaf"] = RealAgent(scene.tree, "leaf", [a_machine("l1")])
+    scene.tree.poll()
+    (uuid,) = scene.booted(1)
+    scene.agents["root"] = RealAgent(scene.tree, "root", [a_machine("r1")])
+    scene.tree.poll()
+    return scene, uuid
+
+
+def lose_host(scene: Scene) -> None:
+    """Evacuate the host of the leaf, whose operator has powered it off."""
+    (host,) = scene.admin("leaf").get("/os-services?binary=nova-compute").json["services"]
+    path = f"/os-services/{host['id']}"
+    assert scene.admin("leaf").call("PUT", path, {"forced_down": True}).status == 200
+    assert scene.admin("leaf").post(f"{path}/action", {"evacuate": {"fenced": True}}).status == 202
+
+
+@pytest.mark.parametrize("how", ["evacuated", "shelved and unshelved", "shelved", "deleted"])
+def test_it_ends_what_its_owner_has_elsewhere_or_no_more(tmp_path: Path, how: str) -> None:
+    # given a server that has left a leaf since a copy of it, while the agent was away
+    scene, uuid = a_scene(tmp_path)
+    root = scene.admin("root")
+    copy = scene.copy("leaf")
+    back = scene.agents.pop("leaf")
+    if how == "deleted":
+        assert root.delete(f"/servers/{uuid}").status == 204
+    elif how != "evacuated":
+        assert root.post(f"/servers/{uuid}/action", {"shelve": None}).status == 202
+        scene.work()
+    lose_host(scene)
+    scene.work()
+    if how == "shelved and unshelved":
+        assert root.post(f"/servers/{uuid}/action", {"unshelve": None}).status == 202
+        scene.work()
+    elsewhere = {uuid} if how in ("evacuated", "shelved and unshelved") else set()
+    assert scene.agents["root"].uuids() == elsewhere
+    before = scene.servers()
+    # when the leaf is restored, and the agent comes back with it
+    scene.restore("leaf", copy)
+    scene.agents["leaf"] = back
+    scene.recovered("leaf")
+    scene.work(6)
+    # then it runs once or not at all, as its owner wants
+    assert back.uuids() == set()
+    assert scene.agents["root"].uuids() == elsewhere
+    assert scene.servers() == before
+    assert scene.claimed_vcpus("leaf") == 0
+    nothing_is_wrong(scene.tree)
