@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from subprocess import Popen
+from subprocess import Popen, run
 
 import pytest
 
@@ -112,6 +113,31 @@ def test_instances_are_processes_that_outlive_their_agent_and_end_when_they_are_
             ask("server", "delete", kept)
             eventually("none is left", lambda: machine.running() == {})
         assert "no inconsistencies" in ask("audit")
+
+
+ENDED_WHILE_IT_STARTS = """
+import os, signal, threading
+from zonesched.compute.fake import FakeDriver
+from zonesched.compute.main import main
+
+class Ended(FakeDriver):
+    @property
+    def workers(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return 0
+
+    def work(self):
+        raise AssertionError
+
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+inventory = ["--inventory", "etc/zonesched/hosts.csv"]
+main(["--zone-url", "http://127.0.0.1:1", *inventory, "--connection-type", "__main__:Ended"])
+"""
+
+
+def test_an_agent_ends_well_when_a_signal_comes_while_it_starts_and_a_library_has_threads() -> None:
+    ended = run([sys.executable, "-c", ENDED_WHILE_IT_STARTS], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
 
 
 def test_instances_on_a_file_system_that_is_not_mounted_are_there_again_once_it_is(

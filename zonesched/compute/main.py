@@ -293,9 +293,7 @@ def _run_until_signal(
     group_of: Callable[[str], ServiceGroup],
     heartbeat_s: float,
 ) -> None:
-    # Blocked before the first thread starts, so that every thread leaves these to sigwait.
-    ends = {signal.SIGTERM, signal.SIGINT}
-    signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+    ended = _signals_heard()
     executor = ThreadExecutor()
     if isinstance(driver, HasWork):
         for number in range(driver.workers):
@@ -305,10 +303,23 @@ def _run_until_signal(
     executor.start_loop("hints", hearing.step)
     executor.start_loop("membership", membership.step)
     executor.start_loop("tracker", tracker.step)
-    signal.sigwait(ends)
+    os.read(ended, 1)
     executor.stop()
     hearing.close()
     membership.close()
+
+
+def _signals_heard() -> int:
+    """Return the end of a pipe that gets a byte for each SIGTERM and SIGINT, in whichever thread it arrives.
+
+    Blocking the signals would not do: a library may have threads that do not, and the agent would end there.
+    """
+    ended, heard = os.pipe()
+    os.set_blocking(heard, False)
+    signal.set_wakeup_fd(heard, warn_on_full_buffer=False)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    return ended
 
 
 if __name__ == "__main__":
