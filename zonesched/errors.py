@@ -23,6 +23,7 @@ class Kind(enum.Enum):
     REQUEST_TIMEOUT = ("requestTimeout", 408)
     TOO_LARGE = ("requestEntityTooLarge", 413)
     URI_TOO_LONG = ("requestURITooLong", 414)
+    EXPECTATION_FAILED = ("expectationFailed", 417)
     OVER_LIMIT = ("overLimit", 429)
     HEADERS_TOO_LARGE = ("requestHeadersTooLarge", 431)
     CALLER_GONE = ("clientClosedRequest", 499)
@@ -118,6 +119,13 @@ class UriTooLong(ZoneschedError):
 
     kind = Kind.URI_TOO_LONG
     code = "uri_too_long"
+
+
+class ExpectationUnknown(ZoneschedError):
+    """The header Expect asks for something else than 100-continue."""
+
+    kind = Kind.EXPECTATION_FAILED
+    code = "expectation_unknown"
 
 
 class HeadersTooLarge(ZoneschedError):

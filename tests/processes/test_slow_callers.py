@@ -259,6 +259,7 @@ def test_a_queued_request_of_a_caller_who_is_gone_is_not_run(zone: Zone) -> None
         (b"GET / HTTP/1.1\r\nno header\r\n\r\n", 400, "request_malformed"),
         (b"\x16\x03\x01\r\n\r\n", 400, "request_malformed"),
         (b"GET / HTTP/1.1\r\nTransfer-Encoding: other\r\n\r\n", 400, "request_malformed"),
+        (b"GET / HTTP/1.1\r\nHost: zone\r\nExpect: a-cake\r\n\r\n", 417, "expectation_unknown"),
         (b"GET /" + b"x" * 9000 + b" HTTP/1.1\r\n\r\n", 414, "uri_too_long"),
         (b"GET /" + b"x" * 40_000, 414, "uri_too_long"),
         (b"GET / HTTP/1.1\r\nX: " + b"x" * 9000 + b"\r\n\r\n", 431, "headers_too_large"),

@@ -11,6 +11,7 @@ from gunicorn.http import errors as http_errors
 from zonesched.api.errors import answer_to
 from zonesched.errors import (
     BadRequest,
+    ExpectationUnknown,
     HeadersTooLarge,
     RequestTooSlow,
     UriTooLong,
@@ -36,6 +37,8 @@ def fault_of(error: Exception) -> ZoneschedError:
             return UriTooLong("The request line is too long.")
         case http_errors.LimitRequestHeaders():
             return HeadersTooLarge("The headers are too large.")
+        case http_errors.ExpectationFailed():
+            return ExpectationUnknown("Expect: this zone knows only 100-continue.", field="Expect")
         case TimeoutError():
             return RequestTooSlow("The body did not come in time.", field="body")
         case _:
