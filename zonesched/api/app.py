@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import orjson
@@ -23,6 +23,7 @@ from zonesched.api.metrics import ApiMetrics
 from zonesched.api.microversion import OLDEST, answer_headers
 from zonesched.api.openapi import document
 from zonesched.api.profile import Profiling
+from zonesched.api.project_url import path_of, take_project
 from zonesched.api.route import Route
 from zonesched.api.routing import routes_by_rule, url_map
 from zonesched.api.schemas.fields import Limits
@@ -32,6 +33,9 @@ from zonesched.errors import Forbidden, ZoneschedError
 from zonesched.model.caller import Caller, Role
 from zonesched.seams import Clock
 from zonesched.services.zone import Zone
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 log = logging.getLogger(__name__)
 
@@ -54,10 +58,17 @@ HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 class _Application(Flask):
-    """Flask for functions that are no coroutines: it would look at each of them in every request."""
+    """Flask for functions that are no coroutines: it would look at each of them in every request.
+
+    URLs may have a project id, which the rules know nothing of.
+    """
 
     def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
         return func
+
+    def wsgi_app(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        take_project(environ)
+        return super().wsgi_app(environ, start_response)
 
 
 def create_app(zone: Zone) -> Flask:
@@ -156,7 +167,7 @@ def _entry(clock: Clock, response: Response) -> AuditEntry:
         project_id=g.caller.project_id,
         address=request.remote_addr or "",
         method=request.method,
-        path=request.path[:1000],
+        path=path_of(request)[:1000],
         action=g.action,
         status=response.status_code,
         code=g.code,

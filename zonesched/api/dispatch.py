@@ -20,6 +20,7 @@ from zonesched.api.body import parse_object, read_body, read_query
 from zonesched.api.call import IS_WANTED, Call, Site
 from zonesched.api.links import Links
 from zonesched.api.microversion import negotiate
+from zonesched.api.project_url import check_project, mount_of, path_of
 from zonesched.api.route import Route
 from zonesched.api.schemas.fields import PRINTABLE, Schema
 from zonesched.api.validation import validate
@@ -64,7 +65,9 @@ def _answer(site: Site, route: Route, caller: Caller, request: Request, args: Ma
         query=validate(route.query, unverified_query, site.limits),
         unverified_body={},
         headers=request.headers,
-        links=Links(f"{request.scheme}://{request.host}", request.path, unverified_query),
+        links=Links(
+            f"{request.scheme}://{request.host}", path_of(request), unverified_query, mount_of(request)
+        ),
         version=g.version,
         is_wanted=request.environ.get(IS_WANTED, always),
     )
@@ -96,6 +99,7 @@ def _admit(site: Site, routes: Sequence[Route], request: Request) -> tuple[Route
         return routes[0], EVERYBODY
     caller = authenticate(site.zone, request, {role for route in routes for role in route.roles})
     g.caller = caller
+    check_project(request, caller)
     return permitted(site, routes, caller), caller
 
 

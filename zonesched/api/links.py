@@ -11,16 +11,20 @@ PREFIX = "/v2.1"
 
 @dataclass(frozen=True)
 class Links:
-    """Links of one answer: `base` is scheme and host for the caller, the rest is of its request."""
+    """Links of one answer: `base` is scheme and host for the caller, the rest is of its request.
+
+    `mount`: the path below which it was made, with the project id where its URL had one.
+    """
 
     base: str
     path: str
     query: Mapping[str, str | list[str]]
+    mount: str = PREFIX
 
     def of(self, noun: str, id: str) -> list[dict[str, str]]:
         """An item's two links."""
         return [
-            {"rel": "self", "href": f"{self.base}{PREFIX}/{noun}/{id}"},
+            {"rel": "self", "href": f"{self.base}{self.mount}/{noun}/{id}"},
             {"rel": "bookmark", "href": f"{self.base}/{noun}/{id}"},
         ]
 
