@@ -401,6 +401,16 @@ class TestHosts:
         assert sorted(names) == ["rack-1", "rack-2"]
         assert "hypervisors_links" not in second
 
+    def test_a_marker_may_be_of_a_removed_host_but_not_a_name(self, node: Node) -> None:
+        every = node.client().get("/os-hypervisors").json["hypervisors"]
+        before_all = "00000000-0000-0000-0000-000000000000"
+
+        assert node.client().get(f"/os-hypervisors?marker={before_all}").json["hypervisors"] == every
+        for marker in ("h1", "1", every[0]["id"].replace("-", "")):
+            refused = node.client().get(f"/os-hypervisors?limit=1&marker={marker}")
+            fault = refused.json["badRequest"]
+            assert (refused.status, fault["error_code"], fault["field"]) == (400, "marker_unknown", "marker")
+
     def test_their_shape_changes_with_2_88(self, node: Node) -> None:
         shapes = {m: at(node, m, "/os-hypervisors/detail")["hypervisors"][0] for m in (87, 88)}
 

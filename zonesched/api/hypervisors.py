@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
-from zonesched.errors import NotFound
+from zonesched.api.schemas.fields import UUID
+from zonesched.errors import BadRequest, NotFound
 from zonesched.model.capacity import NOTHING_SET, Inventory
 from zonesched.model.host_query import HostQuery
 from zonesched.model.host_totals import NO_TOTALS, ClassTotals
@@ -45,6 +47,9 @@ def _list(
     call: Call, read: Callable[[Zone, HostQuery], list[H]], to_json: Callable[[H], dict[str, Any]]
 ) -> Answer:
     query, limit = call.query, _limit(call)
+    # A host that is removed while somebody reads page after page leaves its id as the marker.
+    if query.marker and not re.fullmatch(UUID, query.marker):
+        raise BadRequest("marker is no id of a hypervisor.", code="marker_unknown", field="marker")
     found = read(call.zone, HostQuery(query.hypervisor_hostname_pattern, query.marker, limit and limit + 1))
     if query.hypervisor_hostname_pattern and not query.marker:
         _check_any(found)
