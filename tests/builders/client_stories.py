@@ -101,6 +101,8 @@ STORIES: dict[str, tuple[Line, ...]] = {
         ("openstack hypervisor list -f value -c 'Hypervisor Hostname' -c State", "^root-general-1 up$"),
         ("openstack --os-compute-api-version 2.87 hypervisor stats show -f value -c count", "^4$"),
         ("openstack hypervisor show root-general-1 -f value -c hypervisor_hostname", "^root-general-1$"),
+        # The version that the client asks for where its user names none.
+        ("openstack --os-compute-api-version 2.1 hypervisor show root-general-1 -f value -c state", "^up$"),
         ("openstack hypervisor list --matching gpu -f value -c 'Hypervisor Hostname'", r"\Aroot-gpu-4\Z"),
         ("openstack --os-compute-api-version 2.1 host show root-general-1 -f value -c Project", "(total)"),
         ("nova hypervisor-servers root-general-1", "Hypervisor Hostname"),

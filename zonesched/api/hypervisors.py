@@ -118,7 +118,8 @@ def show(call: Call) -> Answer:
 
 def show_uptime(call: Call) -> Answer:
     """Show one host of this zone in brief; its agent does not tell how long it is up."""
-    return ok({"hypervisor": {**_brief(hosts.show_hypervisor(call.zone, call.args["id"])), "uptime": None}})
+    # A text, as in OpenStack Nova: `openstack hypervisor show` looks for times in it.
+    return ok({"hypervisor": {**_brief(hosts.show_hypervisor(call.zone, call.args["id"])), "uptime": ""}})
 
 
 def change(call: Call) -> Answer:

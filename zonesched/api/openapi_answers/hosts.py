@@ -182,7 +182,7 @@ ANSWERS: Mapping[str, Form] = {
     ),
     **dict.fromkeys(("hypervisors_search 200", "hypervisors_list_servers 200"), _FOUND),
     **dict.fromkeys(("hypervisors_show 200", "hypervisors_change 200"), _ONE),
-    "hypervisors_show_uptime 200": object_of({"hypervisor": object_of({**_BRIEF, "uptime": NULL})}),
+    "hypervisors_show_uptime 200": object_of({"hypervisor": object_of({**_BRIEF, "uptime": TEXT})}),
     "hypervisors_statistics 200": object_of({"hypervisor_statistics": _SUMS}),
     "services_list_all 200": object_of({"services": list_of(_SERVICE)}),
     **dict.fromkeys((f"services_{name} 200" for name in _CHANGES), _ONE_SERVICE),
