@@ -28,7 +28,6 @@ LARGE = frozenset(
         "aliases",
         "group_places",
         "hosts",
-        "idle_holds",
         "inbound_builds",
         "instance_actions",
         "instance_locks",

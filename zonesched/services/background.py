@@ -22,6 +22,7 @@ from zonesched.services.placing import build_timeouts, reaper
 from zonesched.services.placing.pruning import Pruning
 from zonesched.services.recovery import naming, read_from_children
 from zonesched.services.state.boot_queue import Batch, NewBoot
+from zonesched.services.state.clock_steps import bring_near
 from zonesched.services.subscriber import Subscriber
 from zonesched.services.zone import Zone
 from zonesched.store import reservations
@@ -182,6 +183,12 @@ def _postpone(zone: Zone, lease: Lease) -> None:
 
 
 def reap(zone: Zone) -> float:
-    """Cancel holds that were not confirmed in time, and delete tombstones that have expired."""
+    """Cancel holds that were not confirmed in time, and delete tombstones that have expired.
+
+    After the clock was set back, nothing waits until it has caught up.
+    """
+    if zone.clock_steps.take_set_back():
+        zone.store.write(lambda tx: bring_near(tx, zone.conf, zone.clock.now()))
+        log.warning("the clock of this machine was set back: what waits by it was brought near")
     reaper.reap(zone)
     return REAPER_PAUSE_S

@@ -26,6 +26,7 @@ from zonesched.services.state import stored_secrets
 from zonesched.services.state.boot_queue import BootQueue
 from zonesched.services.state.caller_slots import CallerSlots
 from zonesched.services.state.child_rows import StoredChildren
+from zonesched.services.state.clock_steps import ClockSteps, bring_near
 from zonesched.services.state.fences import Fences
 from zonesched.services.state.heartbeats import Heartbeats
 from zonesched.services.state.host_cache import HostCache
@@ -58,6 +59,7 @@ class Zone:
     uuid: str
     host_id_secret: str = field(repr=False)
     clock: Clock
+    clock_steps: ClockSteps
     executor: Executor
     store: Store
     transport: Transport
@@ -119,6 +121,7 @@ class Zone:
             uuid=uuid,
             host_id_secret=host_id_secret,
             clock=clock,
+            clock_steps=ClockSteps(clock),
             executor=executor,
             store=store,
             transport=transport,
@@ -229,6 +232,7 @@ def _identify(conf: Conf, store: Store, clock: Clock) -> tuple[str, str, SecretB
         me = identity.identity(tx, new)
         secret = stored_secrets.own_secret(box_of(me.zone_uuid), me)
         identity.begin_epoch(tx, epoch_id)
+        bring_near(tx, conf, clock.now())
         return me, secret
 
     me, secret = store.write(begin)
