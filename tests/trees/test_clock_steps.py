@@ -1,4 +1,4 @@
-"""The wall clock is set: what waits by it ends in time."""
+"""The wall clock is set, or the machine has slept: what waits by it ends in time, and work goes on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.builders.boots import (
     the_boot,
 )
 from tests.builders.crashes import Killed, Seams, heal, inconsistencies, open_actions
-from tests.builders.moving import act, add_host, last
+from tests.builders.moving import act, add_host, last, shown
 from tests.builders.played_agent import PlayedAgent
 from tests.builders.tree import Node, Tree, a_host
 from tests.builders.wsgi_transport import Dead, Refuse
@@ -167,6 +167,42 @@ class TestSetBack:
         reservation_id = boot(tree, num_instances=4, min_count=4)
         tree.settle(2)
         assert counts(tree, reservation_id) == {"BUILD": 4}
+
+
+class TestSetForward:
+    def test_builds_under_way_go_on(self, tmp_path: Path) -> None:
+        # given a build that its agent has fetched
+        tree = a_zone_that_builds(tmp_path)
+        node = tree.nodes["root"]
+        # when the machine has slept for hours
+        step(tree, STEP_S)
+        for _ in range(int(BUILD_TIMEOUT_S // 100)):
+            build_timeouts.end_lost_builds(node.zone)
+            tree.clock.advance(90)
+        # then the build ends as it does
+        PlayedAgent(node).converge()
+        assert counts(tree, the_boot(tree)) == {"ACTIVE": 1}
+
+    def test_a_build_of_a_lost_agent_ends_after_another_whole_time(self, tmp_path: Path) -> None:
+        tree = a_zone_that_builds(tmp_path)
+        zone = tree.nodes["root"].zone
+        step(tree, STEP_S)
+        build_timeouts.end_lost_builds(zone)
+        tree.clock.advance(BUILD_TIMEOUT_S)
+        build_timeouts.end_lost_builds(zone)
+        assert counts(tree, the_boot(tree)) == {"ERROR": 1}
+
+    def test_a_move_under_way_goes_on(self, tmp_path: Path) -> None:
+        tree, uuid = a_server_that_leaves(tmp_path)
+        node = tree.nodes["root"]
+
+        step(tree, STEP_S)
+        mover.work(node.zone)
+        for service in ("agent", "agent-2", "agent"):
+            PlayedAgent(node, service=service).converge()
+
+        assert last(node, uuid) == ("migrate", "done", "")
+        assert shown(node, uuid) == ("ACTIVE", None, "h2")
 
 
 def a_zone_that_builds(folder: Path, set_forward_s: float = 0.0) -> Tree:

@@ -137,10 +137,14 @@ def _is_present(tx: Transaction, move: Move) -> bool:
     return stored is not None and (stored.id, stored.steps) == (move.id, move.steps)
 
 
-def _has_just_started(zone: Zone) -> bool:
-    """Tell whether agents may not have called again since the start, and told what they have built."""
+def _may_be_early(zone: Zone) -> bool:
+    """Tell whether agents may not have called again since the start, and told what they have built.
+
+    So it is after the clock was set forward, and they have their whole time again.
+    """
     silent_s = min(zone.conf.service_down_time, zone.conf.instance_build_timeout)
-    return bool(zone.clock.monotonic() - zone.opened_at < silent_s)
+    is_new = zone.clock.monotonic() - zone.opened_at < silent_s
+    return bool(is_new or zone.clock_steps.since_forward_s() < zone.conf.instance_build_timeout)
 
 
 def _end_overdue(zone: Zone, move: Move, tx: Transaction) -> None:
@@ -150,7 +154,7 @@ def _end_overdue(zone: Zone, move: Move, tx: Transaction) -> None:
         return
     change, now = identity.next_change(tx), zone.clock.now()
     match move.state:
-        case MoveState.LEAVING | MoveState.ARRIVING if _has_just_started(zone):
+        case MoveState.LEAVING | MoveState.ARRIVING if _may_be_early(zone):
             # It may have left, or run there, and its agent gets time to say so.
             moves.step(tx, move, next_step_at=now + moving.LOOK_AGAIN_S)
         case MoveState.LEAVING:

@@ -1,7 +1,8 @@
-"""Steps of the wall clock, by which stored times are: somebody sets it."""
+"""Steps of the wall clock, by which stored times are: somebody sets it, or the machine has slept."""
 
 from __future__ import annotations
 
+import math
 import threading
 
 from zonesched.conf import Conf
@@ -21,6 +22,7 @@ class ClockSteps:
         self._clock = clock
         self._lock = threading.Lock()
         self._ahead_s = clock.now() - clock.monotonic()
+        self._forward_at = -math.inf
         self._is_set_back = False
 
     def take_set_back(self) -> bool:
@@ -30,10 +32,19 @@ class ClockSteps:
             is_set_back, self._is_set_back = self._is_set_back, False
             return is_set_back
 
-    def _look(self) -> None:
-        ahead_s = self._clock.now() - self._clock.monotonic()
+    def since_forward_s(self) -> float:
+        """Return the seconds since the clock was last set forward; infinity where it was not."""
+        with self._lock:
+            return self._look() - self._forward_at
+
+    def _look(self) -> float:
+        monotonic = self._clock.monotonic()
+        ahead_s = self._clock.now() - monotonic
         step_s, self._ahead_s = ahead_s - self._ahead_s, ahead_s
+        if step_s > STEP_S:
+            self._forward_at = monotonic
         self._is_set_back |= step_s < -STEP_S
+        return monotonic
 
 
 def bring_near(tx: Transaction, conf: Conf, now: float) -> None:
