@@ -28,25 +28,26 @@ def evacuate_host(zone: Zone, user_id: str, host_id: str, *, fenced: bool) -> tu
     """Take the instances from a host that is down; return how many left, and how many are moving.
 
     Those stay until their moves have ended; one that waits for this host in order to return to its old one
-    returns, and one that was being shelved is offloaded. `user_id`: of the actions on them. `fenced`: the
-    operator's word that nothing runs there. Raises NotFound, and Conflict for a host that is up or not
-    fenced.
+    returns, and one that was being shelved is offloaded. A resize that waits for its owner ends at the other
+    host. `user_id`: of the actions on them. `fenced`: the operator's word that nothing runs there. Raises
+    NotFound, and Conflict for a host that is up or not fenced.
     """
     now, is_recovering = zone.clock.now(), zone.restored.is_under_way
 
     def fn(tx: Transaction) -> tuple[int, int]:
         locks.promises(tx, host_ids=[host_id])
-        read = [agent_work.confirmed_on, agent_work.releasing_on]
+        read = [agent_work.confirmed_on, agent_work.releasing_on, agent_work.parked_on]
         if is_recovering:
-            read += [agent_work.held_on, agent_work.parked_on]
+            read += [agent_work.held_on]
         uuids = {place.uuid for places in read for place in places(tx, host_id)}
         locks.instances(tx, sorted(uuids), [host_id])
         locks.hosts(tx, [host_id])
         existing(tx, host_id)
         _check(zone, tx, host_id, fenced)
+        places = [p for places in read for p in places(tx, host_id) if p.uuid in uuids]
+        ended = frozenset(MoveState) if is_recovering else {MoveState.VERIFYING}
+        moves_of_gone_hosts.end(tx, identity.next_change(tx), places, now, only_from=ended)
         if is_recovering:
-            places = [p for places in read for p in places(tx, host_id) if p.uuid in uuids]
-            moves_of_gone_hosts.end(tx, identity.next_change(tx), places, now)
             _end_expired(zone, tx, places, now)
         there, releasing = ([p for p in places(tx, host_id) if p.uuid in uuids] for places in read[:2])
         under_way = moves.living(tx, [p.uuid for p in there])

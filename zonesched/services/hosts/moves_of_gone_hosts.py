@@ -1,12 +1,13 @@
-"""Moves from and to a host that is gone for good, in a zone that recovers: no background work ends them.
+"""Moves from and to a host that is gone for good that nothing else ends.
 
-A server that was on its way to the host is at its old place again, and one on its way from it stays at the
-new one. The end of the recovery tells whether it was found there.
+That is a resize that waits for its owner, and in a zone that recovers any move: there no background work
+acts. A server that was on its way to the host is at its old place again, and one on its way from it stays at
+the new one. The end of the recovery tells whether it was found there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from zonesched.model.move_steps import MoveState
 from zonesched.model.placement import PlacementState
@@ -18,10 +19,14 @@ from zonesched.store.placements import Placement
 from zonesched.store.store import Transaction
 
 
-def end(tx: Transaction, change: int, there: Sequence[Placement], now: float) -> None:
-    """End the living moves from or to these places, all those on the host; the instances are locked."""
+def end(
+    tx: Transaction, change: int, there: Sequence[Placement], now: float, *, only_from: Collection[MoveState]
+) -> None:
+    """End the moves in these states from or to these places, those on the host; the instances are locked."""
     keys = {place.key for place in there}
     for move in moves.living(tx, sorted({place.uuid for place in there})).values():
+        if move.state not in only_from:
+            continue
         is_to_it = (move.uuid, move.to_number) in keys
         if is_to_it or (move.uuid, move.from_number) in keys:
             _end(tx, change, move, now, is_to_it=is_to_it)
