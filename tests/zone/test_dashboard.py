@@ -26,6 +26,7 @@ from zonesched.dashboard.headers import POLICY
 from zonesched.dashboard.pages import boots
 from zonesched.dashboard.pages.servers import SHOWN_STATUSES
 from zonesched.dashboard.table import PAGES
+from zonesched.dashboard.unsent import PASSWORD
 from zonesched.model.caller import Role
 from zonesched.model.catalog import CatalogFlavor, CatalogImage
 from zonesched.model.request_spec import Flavor, Image
@@ -176,25 +177,92 @@ def test_a_form_of_a_boot_that_comes_after_the_session_is_filled_in_again_once_i
     tree.clock.advance(node.zone.conf.dashboard_session + 1)
 
     to_sign_in = admin.send("/boot", sent).headers["Location"]
-    asked = re.search(r'name="next" value="([^"]+)"', admin.text(to_sign_in.removeprefix("/dashboard")))
-    assert asked is not None
-    back = admin.sign_in(next=unescape(asked[1])).headers["Location"]
-    page = unescape(admin.text(back.removeprefix("/dashboard")))
+    page = signed_in_again(admin, to_sign_in)
 
     for shown in ('value="it\'s & more"', " selected>small<", 'value="7"', 'value="rack"'):
         assert shown in page
+    back = parse_qs(urlsplit(to_sign_in).query)["next"][0]
     assert not {"key", "do", "form_token"} & parse_qs(urlsplit(back).query).keys()
     assert node.client().get("/reservations").json["reservations"] == []
 
 
+def signed_in_again(visitor: Visitor, to_sign_in: str) -> str:
+    """Sign in where a form has led to, and return the page that is shown then."""
+    asked = re.search(r'name="next" value="([^"]+)"', visitor.text(to_sign_in.removeprefix("/dashboard")))
+    assert asked is not None
+    back = visitor.sign_in(next=unescape(asked[1])).headers["Location"]
+    return unescape(visitor.text(back.removeprefix("/dashboard")))
+
+
+FORMS = [
+    ("/flavors", {"do": "add", "name": "it's & more", "vcpus": "3"}, ['value="it\'s & more"', 'value="3"']),
+    ("/flavors", {"do": "remove", "id": "1"}, []),
+    ("/aggregates", {"do": "add", "name": "rack", "zone": "az9"}, ['value="rack"', 'value="az9"']),
+    ("/aggregates", {"do": "add_host", "id": "1", "host": "host-7"}, ['value="host-7"']),
+    ("/aggregates", {"do": "add_host", "id": "1", "host": ""}, []),
+    ("/users", {"do": "add", "name": "ann", "role": "reader"}, ['value="ann"', " selected>reader<"]),
+    ("/hosts/{host}", {"do": "disable", "reason": "new fans"}, ['value="new fans"']),
+    ("/servers/{server}", {"do": "pause"}, [" selected>pause<"]),
+]
+
+
+@pytest.mark.parametrize(("path", "form", "shown"), FORMS)
+@pytest.mark.parametrize("is_over", [True, False])
+def test_a_form_that_was_not_carried_out_is_shown_again_as_it_was_sent(
+    tree: Tree, node: Node, admin: Visitor, path: str, form: dict[str, str], shown: list[str], is_over: bool
+) -> None:
+    assert node.client().post("/os-aggregates", {"aggregate": {"name": "row"}}).status == 200
+    boot(tree, node)
+    host = node.client().get("/os-hypervisors").json["hypervisors"][0]["id"]
+    server = node.client().get("/servers").json["servers"][0]["id"]
+    path = path.format(host=host, server=server)
+    sent = {**form, "form_token": admin.form_token(path)}
+    tree.clock.advance(node.zone.conf.dashboard_session + 1)
+    admin.sign_in("nobody" if is_over else "admin")
+
+    answer = admin.send(path, sent)
+    if is_over:
+        page = signed_in_again(admin, answer.headers["Location"])
+    else:
+        # In another tab.
+        assert answer.status_code == 403
+        back = re.search(r'href="/dashboard([^"]+)">Back to the form', answer.text)
+        assert back is not None
+        page = unescape(admin.text(unescape(back[1])))
+
+    assert "The form was not carried out" in page
+    assert [one for one in shown if one not in page] == []
+    assert admin.send(path, {**form, "form_token": admin.form_token(path)}).status_code != 403
+
+
+def test_a_form_that_the_api_refuses_can_be_corrected(admin: Visitor) -> None:
+    refused = admin.post("/flavors", do="add", name="small", vcpus="7")
+    assert refused.status_code == 409
+    back = re.search(r'href="/dashboard([^"]+)">Back to the form', refused.text)
+    assert back is not None and 'value="7"' in admin.text(unescape(back[1]))
+
+
 def test_a_form_that_is_too_long_for_an_url_leads_to_its_page_empty(node: Node) -> None:
-    answer = Visitor(node).send("/boot", {"name": "x" * 1000})
-    assert answer.headers["Location"] == "/dashboard/sign-in?next=%2Fdashboard%2Fboot"
+    answer = Visitor(node).send("/boot", {"name": "x" * 1000, "do": "boot"})
+    assert answer.headers["Location"] == "/dashboard/sign-in?next=%2Fdashboard%2Fboot%3Funsent%3Dboot"
 
 
-def test_no_password_goes_through_the_sign_in(node: Node) -> None:
-    answer = Visitor(node).send("/users", {"do": "add", "name": "ann", "password": "secret"})
+@pytest.mark.parametrize(
+    "headers",
+    [{"Origin": "https://evil.example"}, {"Sec_Fetch_Site": "cross-site"}, {"Content_Type": "text/plain"}],
+)
+def test_a_form_of_another_site_fills_in_nothing(node: Node, headers: dict[str, str]) -> None:
+    answer = Visitor(node).send("/users", {"do": "add", "name": "mallory", "role": "admin"}, **headers)
     assert answer.headers["Location"] == "/dashboard/sign-in?next=%2Fdashboard%2Fusers"
+
+
+def test_no_password_goes_through_the_sign_in(node: Node, admin: Visitor) -> None:
+    answer = Visitor(node).send("/users", {"do": "add", "name": "ann", "password": "secret"})
+    assert "secret" not in answer.headers["Location"]
+    assert "type it again" in signed_in_again(Visitor(node), answer.headers["Location"])
+    for page in (Path(render.__file__).parent / "templates").glob("*.html"):
+        for field in re.findall(r"<input[^>]*type=.password[^>]*>", page.read_text()):
+            assert f'name="{PASSWORD}"' in field
 
 
 def test_who_signs_out_of_a_session_that_has_ended_can_sign_in_again(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from zonesched.dashboard.unsent import UNSENT
 from zonesched.dashboard.visit import Visit
 
 MENU: Sequence[tuple[str, str, bool]] = (
@@ -30,6 +31,7 @@ def surroundings(visit: Visit) -> Mapping[str, Any]:
         "may_write": visit.may_write,
         "form_token": visit.form_token,
         "query": visit.query,
+        "unsent": visit.query.get(UNSENT, ""),
         "menu": [(title, path) for title, path, for_admins in MENU if visit.is_admin or not for_admins],
         "missing_children": missing_children(visit),
         "is_restored": visit.zone.restored.is_under_way,

@@ -17,7 +17,7 @@ from zonesched.api.app import SITE
 from zonesched.api.body import read_query
 from zonesched.api.call import IS_WANTED, Site
 from zonesched.api.routing import MatchingRule, url_rules
-from zonesched.dashboard import render, sessions
+from zonesched.dashboard import render, sessions, unsent
 from zonesched.dashboard.headers import HEADERS
 from zonesched.dashboard.layout import surroundings
 from zonesched.dashboard.pages import news
@@ -32,9 +32,6 @@ SIGN_OUT = f"{sessions.PATH}/sign-out"
 ASSET = f"{sessions.PATH}/assets/<name>"
 OTHER = f"{sessions.PATH}/<path:rest>"
 ASSET_AGE_S = 604_800
-LONGEST_KEPT = 1000
-"""Characters of a form's fields that go through the sign-in: the line of a request is limited, and escapes
-take three times as many."""
 LIVE = "HX-Request"
 """Header of a page's own script, which asks for a part of it again."""
 
@@ -57,8 +54,7 @@ def add_dashboard(app: Flask) -> None:
     for endpoint, view in own.items():
         app.view_functions[endpoint] = _safely(endpoint.partition(" ")[2], view)
     for page in PAGES:
-        view = _page_view(site, page)
-        app.view_functions[page.endpoint] = _safely(page.path, view, keeps_fields=page.keeps_fields)
+        app.view_functions[page.endpoint] = _safely(page.path, _page_view(site, page))
 
 
 @cache
@@ -77,7 +73,7 @@ def _url_map() -> Map:
     return Map([*url_rules(), *rules], strict_slashes=False, merge_slashes=False)
 
 
-def _safely(path: str, view: View, *, keeps_fields: bool = False) -> View:
+def _safely(path: str, view: View) -> View:
     """Wrap a view: with the headers of the dashboard, and pages for its faults."""
 
     def answer(**args: str) -> Response:
@@ -86,7 +82,7 @@ def _safely(path: str, view: View, *, keeps_fields: bool = False) -> View:
             response = view(**args)
         except Unauthorized as fault:
             g.code = fault.code
-            response = _to_sign_in(keeps_fields)
+            response = _to_sign_in()
         except ZoneschedError as fault:
             g.code = fault.code
             response = _fault_page(fault)
@@ -108,7 +104,7 @@ def _page_view(site: Site, page: PageRoute) -> View:
         form = Form()
         if page.method == "POST":
             sessions.check_origin(request)
-            form = sessions.read_form(request)
+            g.form = form = sessions.read_form(request)
             sessions.check_form_token(form, form_token)
         visit = Visit(
             site=site,
@@ -152,28 +148,27 @@ def _query() -> dict[str, str]:
     return {name: str(value) for name, value in read_query(request).items()}
 
 
-def _to_sign_in(keeps_fields: bool) -> Response:
-    """Send a reader to the sign-in; a page's own script leaves the page for it.
-
-    `keeps_fields`: the page that is shown after it has the fields of the form that was sent.
-    """
+def _to_sign_in() -> Response:
+    """Send a reader to the sign-in, and then back; a page's own script leaves the page for it."""
     if request.headers.get(LIVE):
         return Response(status=401)
     if request.path in (SIGN_IN, SIGN_OUT):
         # Neither is a page to come back to.
         return _redirect(SIGN_IN)
-    back = request.full_path.rstrip("?")
-    if keeps_fields and sessions.comes_at_once(request):
-        form = sessions.read_form(request)
-        fields = {name: form.get(name) for name in form.unverified if name not in sessions.OF_ONE_PAGE}
-        filled = render.with_query(request.path, fields)
-        back = filled if len(filled) <= LONGEST_KEPT else back
+    back = unsent.page_of(request) if request.method == "POST" else request.full_path.rstrip("?")
     return _redirect(render.with_query(SIGN_IN, {}, next=back))
 
 
 def _fault_page(fault: ZoneschedError) -> Response:
     answer = errors.answer_to(fault)
-    values = {"code": fault.code, "message": fault.message, "request_id": g.request_id}
+    # What has failed in the zone may have been carried out.
+    form_page = unsent.page_of(request) if "form" in g and answer.status < 500 else ""
+    values = {
+        "code": fault.code,
+        "message": fault.message,
+        "request_id": g.request_id,
+        "form_page": form_page,
+    }
     response = _html("fault.html", values, answer.status)
     for name in answer.headers:
         if name == "Retry-After":

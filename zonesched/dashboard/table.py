@@ -23,15 +23,16 @@ from zonesched.dashboard.visit import Handler
 
 @dataclass(frozen=True)
 class PageRoute:
-    """One page; a POST comes with the form token of its session. The API decides who may see or do what."""
+    """One page; a POST comes with the form token of its session. The API decides who may see or do what.
+
+    The page of a form has the same path: its query fills in a form that was not carried out.
+    """
 
     method: str
     path: str
     handler: Handler
     is_live: bool = False
     """Whether the page reads itself again when anything has changed."""
-    keeps_fields: bool = False
-    """Whether the page of the same path has its form filled in by its query, and no field is secret."""
 
     @property
     def endpoint(self) -> str:
@@ -52,7 +53,7 @@ PAGES: tuple[PageRoute, ...] = (
     PageRoute("GET", "/dashboard/boots", boots.list_all, is_live=True),
     PageRoute("GET", "/dashboard/boots/<id>", boots.show, is_live=True),
     PageRoute("GET", "/dashboard/boot", boot_form.show),
-    PageRoute("POST", "/dashboard/boot", boot_form.send, keeps_fields=True),
+    PageRoute("POST", "/dashboard/boot", boot_form.send),
     PageRoute("GET", "/dashboard/servers", servers.list_all, is_live=True),
     PageRoute("GET", "/dashboard/servers/<id>", servers.show, is_live=True),
     PageRoute("POST", "/dashboard/servers/<id>", servers.act),

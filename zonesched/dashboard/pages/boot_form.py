@@ -11,7 +11,6 @@ from flask import g
 
 from zonesched.api import errors
 from zonesched.api.body import parse_object
-from zonesched.dashboard.sessions import OF_ONE_PAGE
 from zonesched.dashboard.visit import Form, Page, Redirect, Result, Visit
 from zonesched.errors import BadRequest, ZoneschedError
 
@@ -28,7 +27,7 @@ FIELDS = ("name", "flavor", "image", "num_instances", "min_count", "availability
 
 def show(visit: Visit) -> Page:
     """Show the empty form; parameters of the query fill its fields."""
-    given = {name: [value] for name, value in visit.query.items() if name not in OF_ONE_PAGE}
+    given = {name: [value] for name, value in visit.query.items() if name != KEY}
     return _page(visit, Form(given))
 
 
