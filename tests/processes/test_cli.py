@@ -13,6 +13,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ from zonesched.compute.connection import ZoneConnection
 from zonesched.compute.credentials import Credentials, CredentialsError, read_credentials, write_credentials
 
 pytestmark = pytest.mark.once
+
+CHECKOUT = Path(__file__).parents[2]
 
 FLAVOR = {"id": "f1", "name": "small", "vcpus": 1, "ram": 512, "disk": 1, "extra_specs": {}}
 VCPU = {
@@ -334,6 +337,25 @@ class TestHowItEnds:
         )
         assert (done.returncode, done.stderr) == (0, "")
         assert "dëbian?" in done.stdout
+
+    @pytest.mark.parametrize("is_ignored", [False, True])
+    def test_ctrl_c_while_modules_are_imported_prints_no_traceback(
+        self, tmp_path: Path, is_ignored: bool
+    ) -> None:
+        script = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["scripts"]["zonesched"]
+        (tmp_path / "click.py").write_text(
+            "import os, signal, sys; os.kill(os.getpid(), signal.SIGINT); sys.exit('on it goes')"
+        )
+        program = f"from {script.replace(':', ' import ')}; main()"
+        ignored = "trap '' INT; " if is_ignored else ""
+        done = subprocess.run(
+            ["sh", "-c", f'{ignored}exec "$@"', "sh", sys.executable, "-c", program],
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+        )
+        said = (1, "on it goes\n") if is_ignored else (-signal.SIGINT, "")
+        assert (done.returncode, done.stderr) == said
 
     @pytest.mark.slow
     def test_the_installed_command_is_this_one(self) -> None:
