@@ -245,6 +245,8 @@ class TestReservations:
         assert member.out == f"{locked}: 1 instances cancelled\n{other}: 3 instances cancelled\n"
         assert "zonesched: unknown: " in member.err
         assert names(command) == {"locked-1"}
+        assert member("reservation", "cancel", "unknown", locked, other, "--json") == 1
+        assert json.loads(member.out) == {"reservations": [{"id": other, "cancelled": 0, "refused": 0}]}
 
     def test_why_of_a_boot_that_went_well_counts_its_instances_by_zone(self, tree: Tree, as_: As) -> None:
         command = as_()

@@ -163,14 +163,19 @@ def cancel(session: Session, ids: tuple[str, ...]) -> None:
     Instances that are ACTIVE or ERROR stay: `zonesched server delete --reservation ID` deletes all of a boot.
     All that can be cancelled are; the others are named, and the exit code is 1.
     """
-    left: list[int] = []
+    done: list[dict[str, Any]] = []
 
     def cancel_one(id: str) -> None:
         pending = ids_of_boot(session, id, *PENDING)
-        left.append(count_refused(pending, lambda uuid: delete_one(session, uuid)))
-        click.echo(f"{id}: {len(pending) - left[-1]} instances cancelled")
+        refused = count_refused(pending, lambda uuid: delete_one(session, uuid))
+        done.append({"id": id, "cancelled": len(pending) - refused, "refused": refused})
+        if not session.as_json:
+            click.echo(f"{id}: {len(pending) - refused} instances cancelled")
 
-    if count_refused(ids, cancel_one) or any(left):
+    is_refused = count_refused(ids, cancel_one) or any(one["refused"] for one in done)
+    if session.as_json:
+        print_json({"reservations": done})
+    if is_refused:
         sys.exit(1)
 
 
