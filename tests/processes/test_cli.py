@@ -26,7 +26,7 @@ from tests.builders.stub_zone import StubZone, fault, running_stub
 from zonesched.cli.main import NOUNS, run, zonesched
 from zonesched.cli.session import Session, connect
 from zonesched.cli.waiting import waiting_line
-from zonesched.compute.connection import ZoneConnection
+from zonesched.compute.connection import ZoneConnection, ZoneUnavailable
 from zonesched.compute.credentials import Credentials, CredentialsError, read_credentials, write_credentials
 
 pytestmark = pytest.mark.once
@@ -139,6 +139,29 @@ class TestHowItEnds:
             url = f"http://127.0.0.1:{silent.getsockname()[1]}"
             assert run(["zone", "list", "--zone-url", url, "--timeout", "0.1"], Session()) == 3
         assert "did not answer within 0.1 s" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("url", ["127.0.0.1:8790", "zone.example", "ftp://x"])
+    def test_a_url_without_http_is_told_in_plain_words(
+        self, capsys: pytest.CaptureFixture[str], url: str
+    ) -> None:
+        assert run(["zone", "list", "--zone-url", url], Session()) == 3
+        said = "cannot be used as a zone's URL: it begins with neither http:// nor https://"
+        assert capsys.readouterr().err == f"zonesched: {url} {said} (zone_unreachable)\n"
+
+    def test_https_of_a_zone_that_serves_http_is_told(self, stub: StubZone) -> None:
+        url = stub.url.replace("http://", "https://")
+        with pytest.raises(ZoneUnavailable, match="serve http://"):
+            ZoneConnection(url, "", "").call("GET", "/zones/detail")
+
+    @pytest.mark.parametrize("suffix", ["/", "/v2.1", "/v2.1/"])
+    def test_a_url_may_have_the_version_that_lines_for_curl_have(
+        self, stub: StubZone, suffix: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        stub.answer("GET", "/zones/detail", (200, {"zones": []}))
+        assert run(["zone", "list", "--zone-url", stub.url + suffix], Session()) == 0
+        assert [asked.path for asked in stub.asked] == ["/zones/detail"]
+        assert run(["client-config", "--zone-url", stub.url + suffix], Session()) == 0
+        assert f'"{stub.url}/v2.1"' in capsys.readouterr().out
 
     @pytest.mark.parametrize("url", ["no-scheme", "ftp://x", "http://", "http://[::1", "http://a b/"])
     def test_a_url_that_is_none_is_told(self, capsys: pytest.CaptureFixture[str], url: str) -> None:

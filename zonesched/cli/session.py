@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import click
 
 from zonesched.cli.screen import Screen, standard_output
-from zonesched.compute.connection import ZoneConnection, ZoneUnavailable
+from zonesched.compute.connection import API_PREFIX, ZoneConnection, ZoneUnavailable
 from zonesched.compute.credentials import Credentials, read_credentials
 from zonesched.finite_float import FiniteFloat
 
@@ -101,8 +101,10 @@ class Session:
         """Resolve credentials: options, environment, file. Raises CredentialsError or UsageError."""
         path = self.given.get("credentials") or os.environ.get("ZONESCHED_CREDENTIALS")
         from_file = read_credentials(Path(path)) if path else Credentials()
+        url = self._text("zone_url", "ZONESCHED_URL") or from_file.url
         found = Credentials(
-            self._text("zone_url", "ZONESCHED_URL") or from_file.url,
+            # As a catalog or a line for curl has it.
+            url.rstrip("/").removesuffix(API_PREFIX),
             self._text("username", "ZONESCHED_USERNAME") or from_file.username,
             self._password() or from_file.password,
             cacert=self.cacert or from_file.cacert,

@@ -91,14 +91,19 @@ class ZoneConnection:
         except requests.Timeout:
             raise ZoneUnavailable(f"{self.zone_url} did not answer within {self._timeout_s:g} s") from None
         except requests.exceptions.SSLError as error:
-            raise ZoneUnavailable(
-                f"{self.zone_url}: TLS failed ({_reason(error)}); --cacert names whom to trust"
-            ) from None
+            reason = _reason(error)
+            is_plain = reason == "WRONG_VERSION_NUMBER"
+            hint = "does it serve http://?" if is_plain else "--cacert names whom to trust"
+            raise ZoneUnavailable(f"{self.zone_url}: TLS failed ({reason}); {hint}") from None
         except requests.ConnectionError:
             raise ZoneUnavailable(f"{self.zone_url} cannot be reached") from None
         except UnicodeEncodeError:
             # It is the caller's text, not the URL, that is none.
             raise
+        except (requests.exceptions.MissingSchema, requests.exceptions.InvalidSchema):
+            raise ZoneUnavailable(
+                f"{self.zone_url} cannot be used as a zone's URL: it begins with neither http:// nor https://"
+            ) from None
         except (requests.RequestException, ValueError) as error:
             raise ZoneUnavailable(f"{self.zone_url} cannot be used as a zone's URL: {error}") from None
         except OSError as error:
