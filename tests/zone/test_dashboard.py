@@ -622,6 +622,20 @@ def test_a_child_that_is_offline_stands_on_top_of_every_page(tree: Tree, node: N
         assert "<title>(!)" in page
 
 
+def test_many_children_that_are_offline_have_one_alarm(tree: Tree, node: Node, admin: Visitor) -> None:
+    for number in range(24):
+        child = {"name": f"leaf-{number:02}", "api_url": f"http://127.0.0.1:{7100 + number}"}
+        body = {"zone": {**child, "username": "x", "password": "0" * 64}}
+        assert node.client().post("/zones", body).status == 201
+    for _ in range(2 * node.zone.conf.zone_failures_to_offline):
+        tree.poll()
+    page = unescape(admin.text("/servers"))
+    assert page.count('class="alarm"') == 1
+    assert "24 child zones are offline" in page
+    assert "leaf-19 and 4 more" in page
+    assert admin.text("/tree").count("No answer: ") == 24
+
+
 def test_a_zone_that_was_restored_says_so_on_every_page(tree: Tree, node: Node) -> None:
     # given a zone whose rows were put back, and whose agent has not said what it has
     node.zone.store.close()

@@ -21,6 +21,9 @@ MENU: Sequence[tuple[str, str, bool]] = (
 )
 """Title and path of each part, and whether it is for admins alone."""
 
+MOST_ALARMS = 3
+"""Number of offline child zones up to which each has an alarm of its own: more would hide the page."""
+
 
 def surroundings(visit: Visit) -> Mapping[str, Any]:
     """Return the values that the frame of every page needs."""
@@ -34,6 +37,7 @@ def surroundings(visit: Visit) -> Mapping[str, Any]:
         "unsent": visit.query.get(UNSENT, ""),
         "menu": [(title, path) for title, path, for_admins in MENU if visit.is_admin or not for_admins],
         "missing_children": missing_children(visit),
+        "most_alarms": MOST_ALARMS,
         "is_restored": visit.zone.restored.is_under_way,
         "unheard": unheard(visit),
         "now": visit.zone.clock.now(),
