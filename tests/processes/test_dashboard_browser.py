@@ -222,6 +222,13 @@ def test_a_long_name_without_a_space_hides_nothing_of_others(tree: DemoRun, scre
         assert page.evaluate("document.documentElement.scrollWidth") <= 1280, path
         hidden = "all => all.filter(one => one.scrollWidth > one.clientWidth).length"
         assert page.eval_on_selector_all(".scroll", hidden) == 0, path
+    page.set_viewport_size({"width": 360, "height": 740})
+    try:
+        screen.go("servers")
+        state = page.locator("td .status").first.bounding_box()
+        assert state["x"] + state["width"] <= 360
+    finally:
+        page.set_viewport_size({"width": 1280, "height": 900})
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -256,6 +263,37 @@ def test_a_double_click_shows_the_secret_that_it_made(screen: Screen) -> None:
     page.select_option("[name=role]", "parent")
     click_twice(page, "button[value=add]")
     page.wait_for_selector("h2 >> text=Secret of twice")
+
+
+def test_a_form_that_comes_after_its_session_is_filled_in_after_the_sign_in(
+    browser: Any, tree: DemoRun
+) -> None:
+    root = tree.admin(tree.root)
+    root.call(
+        "POST", "/users", {"user": {"name": "ada", "role": "admin", "project_id": "p", "password": "ada"}}
+    )
+    with browser.new_context() as context:
+        page, other = context.new_page(), context.new_page()
+        for one in (page, other):
+            one.goto(f"{tree.root.url}/dashboard/sign-in?next=/dashboard/users")
+            sign_in(one)
+        page.fill("form.card [name=name]", "typed")
+        page.select_option("form.card [name=role]", "parent")
+        other.click("text=Sign out")
+        other.wait_for_selector("h1 >> text=Sign in")
+        page.click("button[value=add]")
+        sign_in(page)
+        page.wait_for_selector(".alarm >> text=The form was not carried out")
+        assert page.input_value("form.card [name=name]") == "typed"
+        page.click("button[value=add]")
+        page.wait_for_selector("h2 >> text=Secret of typed")
+
+
+def sign_in(page: Any) -> None:
+    """Sign in as the admin of the test above."""
+    page.fill("[name=user]", "ada")
+    page.fill("[name=password]", "ada")
+    page.click("text=Sign in >> nth=-1")
 
 
 def test_a_double_click_on_the_sign_in_of_a_link_signs_in(browser: Any, tree: DemoRun) -> None:
