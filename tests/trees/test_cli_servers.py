@@ -248,6 +248,21 @@ class TestReservations:
         assert member("reservation", "cancel", "unknown", locked, other, "--json") == 1
         assert json.loads(member.out) == {"reservations": [{"id": other, "cancelled": 0, "refused": 0}]}
 
+    def test_why_names_no_step_without_hosts_and_says_that_a_child_is_disabled(
+        self, tree: Tree, as_: As
+    ) -> None:
+        command = as_()
+        assert command("zone", "set", "eu", "--state", "disabled") == 0
+        assert command("flavor", "create", "huge", "--vcpus", "1", "--ram", "999999") == 0
+        assert command("zone", "boot", "--flavor", "huge", "--name", "web") == 0
+        id = command.out.strip()
+        tree.settle()
+        assert command("reservation", "why", id) == 0
+        assert "eu: not asked: an admin has disabled it (child_disabled)\n" in command.out
+        funnel = command.out.partition("this zone: offered 0\n")[2].partition("\n\n")[0].splitlines()
+        assert [line.split()[-2:] for line in funnel[1:] if line.split()[-2] != "1"] == []
+        assert funnel[-1].split() == ["RamFilter", "not_enough_ram", "1", "0"]
+
     def test_why_of_a_boot_that_went_well_counts_its_instances_by_zone(self, tree: Tree, as_: As) -> None:
         command = as_()
         id = boot(tree, command, "web", 16)

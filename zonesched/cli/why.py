@@ -20,6 +20,13 @@ OUTCOMES = {
     "not_ready": "not asked: it is not ready",
     "unreachable": "gave no usable answer in time",
 }
+NOT_ASKED = {
+    "child_disabled": "not asked: an admin has disabled it",
+    "own_hosts_only": "not asked: an admin has named hosts",
+    "zone_passed_before": "not asked: the request came through it",
+    "group_elsewhere": "not asked: the affinity group is not there",
+}
+"""Outcomes by code of children that could hold the request."""
 
 
 def _reason_rows(reasons: Lines) -> list[tuple[Any, ...]]:
@@ -48,7 +55,8 @@ def print_why(screen: Screen, why: Mapping[str, Any]) -> None:
     for child in why["children"]:
         code = f" ({child['code']})" if child["code"] else ""
         offered = f"offered {child['offered']}, " if child["outcome"] in ("answered", "incomplete") else ""
-        click.echo(f"\n{child['name']}: {offered}{OUTCOMES.get(child['outcome'], child['outcome'])}{code}")
+        outcome = NOT_ASKED.get(child["code"]) or OUTCOMES.get(child["outcome"], child["outcome"])
+        click.echo(f"\n{child['name']}: {offered}{outcome}{code}")
         _print_steps(screen, child["why"], "removes")
         _print_steps(screen, child["runs_out"], "runs out")
 
@@ -81,8 +89,13 @@ def print_host(screen: Screen, host: Mapping[str, Any]) -> None:
 
 
 def _print_steps(screen: Screen, lines: Lines, what: str) -> None:
-    if lines:
-        rows = [(line["filter"], line["code"], line.get("before"), line.get("after")) for line in lines]
+    rows = [
+        (line["filter"], line["code"], line.get("before"), line.get("after"))
+        for line in lines
+        # Behind the filter that removed the last host, and in a zone without hosts, each line is 0 and 0.
+        if line.get("before") != 0
+    ]
+    if rows:
         print_table(screen, plain(what, "code", "before", "after"), rows)
 
 
