@@ -207,6 +207,9 @@ def test_instances_that_outlive_it_are_named_with_the_command_that_ends_them(
             output_of(f"{export}; {hosts.split()[0]} server pause one --wait")
 
         process.send_signal(signal.SIGINT)
+        said_until(process, "Stopping the zone")
+        # As of somebody who does not want to wait.
+        process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=60)
 
         [running] = running_in(tmp_path / "z/agent")

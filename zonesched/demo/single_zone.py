@@ -30,6 +30,7 @@ from zonesched.errors import ConfigError
 from zonesched.seal.shortcomings import shortcomings
 from zonesched.seams import SystemClock
 
+ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 AGENT = "agent"
 HOSTS = 5
 START_S = 60.0
@@ -53,7 +54,7 @@ def main(port: int | None, hosts: int, folder: Path | None, connection_type: str
 
     The folder keeps the configuration and the state for the next start.
     """
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    for number in ENDING:
         signal.signal(number, _interrupt)
     processes = Processes()
     home = (folder or checkout / "zone-state").absolute()
@@ -146,6 +147,9 @@ def _make_agent_user(admin_file: Path, agent_file: Path) -> None:
 
 
 def _interrupt(number: int, frame: Any) -> None:
+    # A second one would end this before it has named the instances that run on.
+    for each in ENDING:
+        signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
