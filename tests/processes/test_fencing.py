@@ -183,7 +183,7 @@ class AZone:
         self._bench = bench
         self.kept: list[bool] = []
 
-    def register(self, hosts: Sequence[InventoryHost]) -> ZoneIdentity:
+    def register(self, hosts: Sequence[InventoryHost], fence_after_s: float = math.inf) -> ZoneIdentity:
         return ZoneIdentity("zone", "zone-uuid")
 
     def beat(self, fence_after_s: float = math.inf) -> None:

@@ -86,7 +86,7 @@ class Direct:
         self.beats = 0
         self.is_away = False
 
-    def register(self, found: Sequence[InventoryHost]) -> ZoneIdentity:
+    def register(self, found: Sequence[InventoryHost], fence_after_s: float = math.inf) -> ZoneIdentity:
         add_hosts(self._zone, *(a_form(host.name) for host in found))
         return ZoneIdentity("nova", self._zone.uuid)
 

@@ -65,7 +65,7 @@ class ZoneInProcess:
         assert node.compute is not None
         self._caller = node.compute
 
-    def register(self, offered: Sequence[InventoryHost]) -> ZoneIdentity:
+    def register(self, offered: Sequence[InventoryHost], fence_after_s: float = math.inf) -> ZoneIdentity:
         hosts.register(self._zone, self._caller, "agent", [])
         return ZoneIdentity()
 

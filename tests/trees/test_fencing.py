@@ -371,6 +371,20 @@ def test_an_agent_that_starts_without_fencing_withdraws_its_promise_before_it_ru
     assert (scene.where(), scene.evacuate().status) == (["h1"], 409)
 
 
+def test_an_agent_that_dies_after_its_registration_has_promised_to_fence(tmp_path: Path) -> None:
+    # given an agent that was started again, and no heartbeat of which arrives
+    scene = Scene(tmp_path)
+    h1, _ = scene.machines
+    h1.cut(Dead(path="/hosts/beat"))
+    h1.start(scene.node, FENCE_S)
+    scene.go_on(1)
+    # when it dies
+    pause(h1)
+    # then its host is fenced as that of any other one
+    assert scene.is_promised()
+    assert scene.seconds_until(lambda: scene.status() == ("ACTIVE", "h2")) > FENCE_S
+
+
 def test_an_agent_that_polls_seldom_keeps_its_promise_with_every_heartbeat(tmp_path: Path) -> None:
     # given an agent that hears of news by wake-ups, and sends heartbeats between its polls
     scene = Scene(tmp_path)

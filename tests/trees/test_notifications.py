@@ -370,7 +370,7 @@ class Direct:
     def __init__(self, zone: Zone) -> None:
         self._zone = zone
 
-    def register(self, found: Sequence[InventoryHost]) -> ZoneIdentity:
+    def register(self, found: Sequence[InventoryHost], fence_after_s: float = math.inf) -> ZoneIdentity:
         add_hosts(self._zone, *(a_form(host.name) for host in found))
         return ZoneIdentity("nova", "zone-uuid")
 

@@ -593,7 +593,7 @@ class ZoneStandIn:
         self.brought: list[tuple[str, str | None]] = []
         self.refuses_consoles = False
 
-    def register(self, hosts: Sequence[InventoryHost]) -> ZoneIdentity:
+    def register(self, hosts: Sequence[InventoryHost], fence_after_s: float = math.inf) -> ZoneIdentity:
         self._reach()
         self.hosts = [host.name for host in hosts]
         return ZoneIdentity("nova", "zone-uuid")

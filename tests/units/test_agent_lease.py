@@ -66,8 +66,8 @@ class Zone:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
 
-    def register(self, hosts: Sequence[InventoryHost]) -> ZoneIdentity:
-        self._scene.answer()
+    def register(self, hosts: Sequence[InventoryHost], fence_after_s: float = math.inf) -> ZoneIdentity:
+        self._scene.answer(PROMISED if fence_after_s == FENCE_S else "")
         return ZoneIdentity("nova", "zone-uuid")
 
     def beat(self, fence_after_s: float = math.inf) -> None:
@@ -125,7 +125,13 @@ def test_a_lease_counts_from_the_moment_at_which_the_promise_was_sent(scene: Sce
 def test_somebody_keeps_the_promise_before_the_zone_hears_it_and_a_lease_begins_with_a_new_list(
     scene: Scene,
 ) -> None:
-    assert scene.step() == [HELD, PROMISED, LISTED, HELD]
+    assert scene.step() == [HELD, PROMISED, HELD, PROMISED, LISTED, HELD]
+
+
+def test_a_registration_promises_nothing_where_nobody_would_keep_it(scene: Scene) -> None:
+    scene.driver.is_full = True
+
+    assert scene.step() == [REFUSED, REFUSED, LISTED]
 
 
 def test_a_lease_is_prolonged_thrice_in_its_time_in_its_term_and_without_another_list(scene: Scene) -> None:

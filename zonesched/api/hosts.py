@@ -20,8 +20,11 @@ from zonesched.services.recovery import told_by_agents
 
 def register(call: Call) -> Answer:
     """Register hosts of this agent with their inventories."""
-    forms = [host.to_form() for host in call.body.hosts]
-    made = hosts.register(call.zone, _agent(call), call.body.service, forms, call.body.registrations)
+    body = call.body
+    forms = [host.to_form() for host in body.hosts]
+    made = hosts.register(
+        call.zone, _agent(call), body.service, forms, body.registrations, body.fence_after_s
+    )
     listed = [{"id": id, "name": name} for id, name in made.hosts]
     return ok({"hosts": listed, "zone": _zone_json(call), "registrations": made.registrations})
 

@@ -68,7 +68,7 @@ STUCK_S = 60.0
 class Zone(Protocol):
     """Calls of the agent to its zone; `zonesched.compute.client.AgentClient` makes them over HTTP."""
 
-    def register(self, hosts: Sequence[InventoryHost]) -> ZoneIdentity: ...
+    def register(self, hosts: Sequence[InventoryHost], fence_after_s: float = math.inf) -> ZoneIdentity: ...
 
     def beat(self, fence_after_s: float = math.inf) -> None: ...
 
@@ -184,16 +184,31 @@ class Agent:
     def _register(self) -> None:
         if self._is_registered:
             return
-        self.zone = self._zone.register(self._hosts)
+        self.zone = self._zone.register(self._hosts, self._promise_s())
         self._is_registered = True
         log.info("registered %d hosts", len(self._hosts))
         self._beat_at = self._fetch_at = self._clock.monotonic()
-        # A zone that did not know the service knows no promise of it.
-        self._renew_at = min(self._renew_at, self._fetch_at) if self._fences else self._renew_at
 
     @property
     def _fences(self) -> bool:
         return self._rhythm.fence_after_s < math.inf
+
+    def _promise_s(self) -> float:
+        """Return what a registration promises: the fence time, once somebody is there who keeps it."""
+        try:
+            self._find_keeper()
+        except OSError:
+            # The renewal of the lease says so.
+            return math.inf
+        return self._rhythm.fence_after_s
+
+    def _find_keeper(self) -> None:
+        """Start who ends the instances with the lease: an earlier agent may have died with its watchdog.
+
+        Raises OSError where that cannot be.
+        """
+        if self._is_unwritten or (self._fences and not self._has_lease):
+            self._driver.hold(self._driver.lease())
 
     def _renew(self) -> None:
         """Prolong the lease where that is due.
@@ -222,9 +237,7 @@ class Agent:
         Where it had run out, instances may run elsewhere by now: none is started before a list that was asked
         for after that answer.
         """
-        if self._is_unwritten or (self._fences and not self._has_lease):
-            # No promise before somebody keeps it: an earlier agent may have died with its watchdog.
-            self._driver.hold(self._driver.lease())
+        self._find_keeper()
         sent_at = self._clock.monotonic()
         if self._fences:
             self._zone.beat(self._rhythm.fence_after_s)
@@ -288,10 +301,7 @@ class Agent:
 
     def _tell(self) -> None:
         # What its hosts have may have changed since the copy, too.
-        self.zone = self._zone.register(self._hosts)
-        if self._fences:
-            # A registration withdraws the promise, and the lease may not be due for a while.
-            self._zone.beat(self._rhythm.fence_after_s)
+        self.zone = self._zone.register(self._hosts, self._promise_s())
         self._zone.tell(running(self.state, self._host_of))
         self.state = reported_again(self.state)
         log.info("the zone was restored from a copy: told it of %d instances", len(self.state.instances))

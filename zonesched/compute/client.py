@@ -56,15 +56,18 @@ class AgentClient:
         self._admit = admit
         self._headers = {AGENT_HEADER: agent_id} if agent_id else {}
 
-    def register(self, hosts: Sequence[InventoryHost]) -> ZoneIdentity:
-        """Register the hosts of the service, with their present inventories; return the zone's identity."""
+    def register(self, hosts: Sequence[InventoryHost], fence_after_s: float = math.inf) -> ZoneIdentity:
+        """Register the hosts of the service, with their present inventories; return the zone's identity.
+
+        `fence_after_s`: the promise, as in a heartbeat.
+        """
         answer = self._call("GET", "/hosts/registrations", params={"service": self._service})
         try:
             self._admit(_identity(answer))
             for at in range(0, max(1, len(hosts)), BATCH):
                 wire = [host.to_wire() for host in hosts[at : at + BATCH]]
                 body = {"service": self._service, "hosts": wire, "registrations": answer["registrations"]}
-                answer = self._call("PUT", "/hosts", body)
+                answer = self._call("PUT", "/hosts", body | _promise(fence_after_s))
             return _identity(answer)
         except OtherOwner as error:
             raise ZoneUnavailable(str(error)) from None
@@ -73,8 +76,7 @@ class AgentClient:
 
     def beat(self, fence_after_s: float = math.inf) -> None:
         """Send a heartbeat; `fence_after_s`: the promise to end all instances so long after it."""
-        promise = {} if fence_after_s == math.inf else {"fence_after": fence_after_s}
-        self._call("POST", "/hosts/beat", {"service": self._service, **promise})
+        self._call("POST", "/hosts/beat", {"service": self._service} | _promise(fence_after_s))
 
     def fetch(self) -> Fetched:
         """Fetch the instances that should run on the hosts of the service, and those awaited to be gone."""
@@ -181,6 +183,10 @@ class AgentClient:
 
 def _identity(answer: Mapping[str, Any]) -> ZoneIdentity:
     return ZoneIdentity(str(answer["zone"]["name"]), str(answer["zone"]["uuid"]))
+
+
+def _promise(fence_after_s: float) -> dict[str, Any]:
+    return {} if fence_after_s == math.inf else {"fence_after": fence_after_s}
 
 
 def _line(report: Report) -> Mapping[str, Any]:

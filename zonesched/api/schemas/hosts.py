@@ -70,8 +70,21 @@ class HostItem(Schema):
         )
 
 
-class RegisterBody(Schema):
-    """Hosts that the agent named `service` has.
+class Promise(Schema):
+    """`fence_after`: the agent ends all its instances so many seconds after it sent this, or never.
+
+    That is counted from there unless another promise is answered before.
+    """
+
+    fence_after: Annotated[float, Field(ge=1, le=MAX_FENCE_S)] | None = None
+
+    @property
+    def fence_after_s(self) -> float:
+        return math.inf if self.fence_after is None else self.fence_after
+
+
+class RegisterBody(Promise):
+    """Hosts that the agent named `service` has, and its promise.
 
     `registrations`: how often they were registered when the agent wrote this, as the zone has said. Where
     that has changed, the report is too late, and is refused.
@@ -84,18 +97,10 @@ class RegisterBody(Schema):
     registrations: Annotated[int, Field(ge=0, lt=2**63)] | None = None
 
 
-class BeatBody(Schema):
-    """`fence_after`: the agent ends all its instances so many seconds after the heartbeat, or never.
-
-    That is counted from when it was sent, and unless another one is answered before.
-    """
+class BeatBody(Promise):
+    """A heartbeat, and the promise of the agent."""
 
     service: Name
-    fence_after: Annotated[float, Field(ge=1, le=MAX_FENCE_S)] | None = None
-
-    @property
-    def fence_after_s(self) -> float:
-        return math.inf if self.fence_after is None else self.fence_after
 
 
 class InstancesQuery(Schema):

@@ -63,14 +63,20 @@ class Registered:
 
 
 def register(
-    zone: Zone, caller: Caller, service: str, hosts: Sequence[HostForm], known: int | None = None
+    zone: Zone,
+    caller: Caller,
+    service: str,
+    hosts: Sequence[HostForm],
+    known: int | None = None,
+    fence_after_s: float = math.inf,
 ) -> Registered:
     """Store an agent's report of its hosts. A repeat changes nothing.
 
     A service belongs to the user that registered it first. `known`: how often it was registered when the
-    agent wrote the report. Raises BadRequest for an impossible report, Forbidden for another user's service,
-    Conflict for the service of another agent that may be up, for a host of another user's service or of one
-    that may be up, and for a report that comes after a later one.
+    agent wrote the report. `fence_after_s`: its promise, as in `beat`, durable when this returns. Raises
+    BadRequest for an impossible report, Forbidden for another user's service, Conflict for the service of
+    another agent that may be up, for a host of another user's service or of one that may be up, and for a
+    report that comes after a later one.
     """
     offered = host_rows(zone.conf, zone.clock, hosts)
     now, new_id = zone.clock.now(), zone.clock.new_uuid()
@@ -79,8 +85,11 @@ def register(
 
     def fn(tx: Transaction) -> tuple[Mapping[str, str], int]:
         registered = services.register(tx, new, known, silence)
-        # An agent that fences promises it with its next heartbeat.
-        fencing_promises.withdraw(tx, registered.id)
+        if fence_after_s < math.inf:
+            fencing_promises.renew(tx, Promise(registered.id, fence_after_s, zone.clock.new_uuid()))
+        else:
+            # What an earlier agent has promised, this one does not keep.
+            fencing_promises.withdraw(tx, registered.id)
         ids = host_registry.register(tx, registered, offered, silence)
         return ids, registered.registrations
 
