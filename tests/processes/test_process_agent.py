@@ -13,6 +13,7 @@ from subprocess import Popen, run
 
 import pytest
 
+from tests.builders.dead_folder import dead_folder
 from tests.builders.real_processes import eventually, free_port
 from tests.builders.zone_processes import Story, answers, launched, write_conf
 from zonesched.compute import process_table
@@ -113,6 +114,29 @@ def test_instances_are_processes_that_outlive_their_agent_and_end_when_they_are_
             ask("server", "delete", kept)
             eventually("none is left", lambda: machine.running() == {})
         assert "no inconsistencies" in ask("audit")
+
+
+@pytest.mark.parametrize("dead", ["agent", "agent/instances"])
+def test_an_agent_that_waits_for_its_state_folder_says_so(tmp_path: Path, dead: str) -> None:
+    # given a state folder, or its instances, on a file system that does not answer
+    (tmp_path / dead).mkdir(parents=True)
+    (tmp_path / "agent.credentials").write_text("[zonesched]\nurl = http://127.0.0.1:1\n")
+    with dead_folder(tmp_path / dead), agent(tmp_path) as waits:
+        assert waits.stdout is not None
+        line = waits.stdout.readline()
+        # and it hears a signal meanwhile
+        waits.terminate()
+        waits.wait(timeout=60)
+    assert f"the state folder {tmp_path / 'agent'} does not answer" in line
+
+
+def test_an_agent_starts_while_its_shared_folder_does_not_answer(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    (tmp_path / "agent.credentials").write_text("[zonesched]\nurl = http://127.0.0.1:1\n")
+    with dead_folder(shared), agent(tmp_path, "--shared-folder", str(shared)) as starts:
+        assert starts.stdout is not None
+        assert "http://127.0.0.1:1 cannot be reached" in starts.stdout.readline()
 
 
 ENDED_WHILE_IT_STARTS = """

@@ -17,6 +17,7 @@ import click
 from zonesched import log_lines
 from zonesched.broker.contract import COMPUTE, Broker, key_of
 from zonesched.broker.opening import for_agent, open_broker
+from zonesched.compute import file_system
 from zonesched.compute.agent import Agent, Rhythm
 from zonesched.compute.client import AgentClient, ZoneIdentity
 from zonesched.compute.connection import ZoneConnection
@@ -43,6 +44,7 @@ from zonesched.seams import SuspendAwareClock, ThreadExecutor
 from zonesched.service_group.contract import ServiceGroup
 from zonesched.service_group.opening import open_group
 
+# Folders are taken as text: click would look into them, and wait where a file system does not answer.
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 SECONDS = FiniteFloat(min=0.01, max=86400.0)
 ALLOW_FLAG = "--allow-unverified-services"
@@ -111,13 +113,11 @@ log = logging.getLogger(__name__)
 )
 @click.option(
     "--state-folder",
-    type=click.Path(file_okay=False),
     default="",
     help="Folder of the drivers `process` and `libvirt` for their instances; not shared with other agents.",
 )
 @click.option(
     "--shared-folder",
-    type=click.Path(file_okay=False),
     default="",
     help="Folder that agents on several machines reach under this path; the driver `process` passes instances"
     " that move between them through it.",
@@ -142,7 +142,6 @@ log = logging.getLogger(__name__)
 )
 @click.option(
     "--libvirt-image-folder",
-    type=click.Path(file_okay=False),
     default="",
     help="Folder with a file NAME.qcow2 or NAME.raw for each image, by its id or name; without it disks begin"
     " empty.",
@@ -217,6 +216,7 @@ def main(
                 libvirt_uri, libvirt_virt_type, libvirt_image_folder, libvirt_stop_seconds
             ),
         )
+        _look_at(state_folder)
         driver = load_driver(connection_type)(settings, clock)
         hosts = listed if listed is not None else _own_host(driver, state_folder)
         hosts = [host.with_traits(driver.traits) for host in hosts]
@@ -239,6 +239,13 @@ def main(
         lambda zone_uuid: open_group(group_url, zone_uuid, member, 3 * heartbeat_seconds),
         heartbeat_seconds,
     )
+
+
+def _look_at(state_folder: str) -> None:
+    """Log that the start waits for a state folder that does not answer: nothing else would say so."""
+    folder = Path(state_folder)
+    if state_folder and not file_system.answers(folder, folder / "instances"):
+        log.error("the state folder %s does not answer: the start waits for it", folder)
 
 
 def _own_host(driver: Driver, state_folder: str) -> list[InventoryHost]:

@@ -9,12 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from zonesched.compute import launcher
+from zonesched.compute import file_system, launcher
 from zonesched.compute.desired_state import Desired
 from zonesched.compute.instance_folder import InstanceFolder
-
-ANSWER_S = 2.0
-"""Time in which the file system of the shared folder has to answer."""
 
 log = logging.getLogger(__name__)
 
@@ -36,23 +33,12 @@ class Surroundings:
     stop_s: float
 
     def reached_shared(self) -> Path:
-        """Return the shared folder once its file system has answered, which a program waits for.
-
-        Raises OSError where it does not, as NFS whose server is gone: whoever looks into that waits for it.
-        """
+        """Return the shared folder once its file system has answered. Raises OSError where it does not."""
         if self.shared is None:
             raise FileNotFoundError("there is no shared folder")
-        try:
-            subprocess.run(
-                ["stat", "-f", "--", str(self.shared)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                timeout=ANSWER_S,
-            )
-        except subprocess.TimeoutExpired:
+        if not file_system.answers(self.shared):
             log.error("the shared folder %s does not answer", self.shared)
-            raise TimeoutError(f"{self.shared} does not answer") from None
+            raise TimeoutError(f"{self.shared} does not answer")
         return self.shared
 
     def source_of(self, uuid: str, arrival: Arrival) -> Path | None:
