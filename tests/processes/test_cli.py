@@ -1220,17 +1220,50 @@ class TestOffline:
             "child_ca_file = /dev/null/ca.pem",
             "database_url = nonsense",
             "database_url = sqlite://",
+            "state_path = /dev/null",
+            "state_path = /dev/null/state",
+            "state_path = {folder}/shared",
+            "audit_log = {folder}",
+            "audit_log = {folder}/logs/audit.log",
         ],
     )
     def test_what_a_zone_could_not_start_with_is_found(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str
     ) -> None:
-        (tmp_path / "z.conf").write_text(f"[DEFAULT]\nstate_path = {tmp_path / 'state'}\n{line}\n")
+        (tmp_path / "shared").mkdir(mode=0o755)
+        given = [f"state_path = {tmp_path / 'state'}", line.format(folder=tmp_path)]
+        (tmp_path / "z.conf").write_text("\n".join(("[DEFAULT]", *given)))
         assert run(["config", "check", "--config-file", str(tmp_path / "z.conf")], Session()) == 1
         error = capsys.readouterr().err
         assert line.partition(" ")[0] in error
         assert error.count("\n") == 1
         assert not (tmp_path / "state").exists()
+
+    @pytest.mark.parametrize("host", ["192.0.2.1", "no-such-name.invalid", "2001:db8::1", "a..b"])
+    def test_an_address_that_is_not_this_machines_is_found(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], host: str
+    ) -> None:
+        (tmp_path / "z.conf").write_text(
+            f"[DEFAULT]\nstate_path = {tmp_path / 'state'}\nbind_host = {host}\n"
+        )
+        assert run(["config", "check", "--config-file", str(tmp_path / "z.conf")], Session()) == 1
+        error = capsys.readouterr().err
+        assert error.startswith(f"zonesched: Cannot listen on {host} port 8790: ")
+        assert error.count("\n") == 1
+
+    def test_a_configuration_of_a_zone_that_runs_is_good(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        # given a port that is in use, and a new zone whose audit log is in its own folder
+        state = tmp_path / "of/zone/state"
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            lines = (f"bind_port = {server.getsockname()[1]}", f"state_path = {state}")
+            (tmp_path / "z.conf").write_text(
+                "\n".join(("[DEFAULT]", *lines, "audit_log = $state_path/audit.log"))
+            )
+            assert run(["config", "check", "--config-file", str(tmp_path / "z.conf")], Session()) == 0
+        # then nothing is written
+        assert list(tmp_path.iterdir()) == [tmp_path / "z.conf"]
 
     @pytest.mark.parametrize("command", ["upgrade", "restored"])
     @pytest.mark.parametrize(

@@ -173,7 +173,7 @@ class TestLauncher:
             ("enabled_filters = NoSuchFilter", "NoSuchFilter"),
             ("scheduler_driver = NoSuchScheduler", "NoSuchScheduler"),
             ("weight_classes = NoSuchWeigher", "NoSuchWeigher"),
-            ("state_path = /dev/null/zone", "Option state_path: '/dev/null/zone' cannot be made"),
+            ("state_path = /dev/null/zone", "Option state_path: /dev/null/zone cannot be written: Not a dir"),
             ("database_url = nonsense", "Option database_url: the value is not accepted. Accepted: "),
             ("database_url = nosuch:///zone", "Option database_url: the value is not accepted. Accepted: "),
             ("database_url = sqlite:////dev/null/z.sqlite", "Option database_url: its folder cannot be made"),

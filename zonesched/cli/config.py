@@ -33,8 +33,8 @@ def config() -> None:
 def check(session: Session, files: tuple[str, ...]) -> None:
     """Read a configuration, and what it names, as a zone would; exit with 1 and the option if it is invalid.
 
-    The plugins, keys and certificates are read too. The database is not connected to, and no address or port
-    is tried.
+    The plugins, keys and certificates are read too. Nothing is written, the database is not connected to, and
+    a port that is in use passes.
     """
     loaded = conf.load(files)
     check_start(loaded)

@@ -17,7 +17,7 @@ from zonesched.api.audit_log import AuditLog
 from zonesched.compute.credentials import Credentials, write_credentials
 from zonesched.conf import Conf
 from zonesched.conf.ports import check_port_is_free
-from zonesched.conf.private_files import refuse_if_shared, shared_keys, shared_secrets
+from zonesched.conf.private_files import shared_keys, shared_secrets
 from zonesched.errors import ConfigError
 from zonesched.model.views import NewUser
 from zonesched.seal.shortcomings import shortcomings
@@ -81,7 +81,6 @@ def prepare(conf: Conf) -> None:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"Option state_path: '{state}' cannot be made: {error.strerror}.") from error
-    refuse_if_shared(state, "state_path")
     path = state / "admin.credentials"
 
     def keep(admin: NewUser) -> None:
