@@ -14,7 +14,7 @@ from tests.builders.command import TreeCommand
 from tests.builders.crashes import Seams
 from tests.builders.scenes import built_once
 from tests.builders.tree import Answer, Tree, a_host
-from tests.builders.wsgi_transport import Dead
+from tests.builders.wsgi_transport import Dead, LostReply
 from tests.trees.test_actions_in_tree import Scene, a_scene
 from tests.trees.test_migrate import a_server_below
 from tests.trees.test_shelve_in_tree import differences, full, places, zone_of
@@ -359,6 +359,64 @@ def test_without_room_the_command_ends_and_says_which_has_no_place(
     assert code == 1
     assert [row["error_code"] for row in rows] == ["no_valid_host"]
     assert len(there(scene)) == IN_REGION - 1
+
+
+def test_a_drain_whose_answer_is_lost_follows_those_that_leave_and_lets_no_more_leave(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # given a child, one server of which its owner has shelved
+    scene = with_room(tmp_path)
+    scene.act(there(scene)[0], {"shelve": None})
+    run, most = Drains(scene, capsys), 0
+
+    def count() -> None:
+        nonlocal most
+        leaving = [uuid for uuid in there(scene) if [one[0] for one in scene.results(uuid)] == ["drain"]]
+        most = max(most, len(leaving))
+
+    run.meanwhile = count
+    # when the answer to a drain does not arrive, and the command is given again
+    scene.tree.network.fault(scene.tree.nodes["root"].url, LostReply(path="/action", times=1))
+    assert run("--watch", "--parallel", "3") == 3
+    code = run("--watch", "--parallel", "3")
+    # then
+    assert (code, run.command.out) == (0, "region is empty\n")
+    last = run.command.err.splitlines()[-1]
+    assert last == "region: 7 instances placed elsewhere, 0 on their way, 0 wait, 0 stay"
+    assert most == 3
+
+
+def test_a_drain_ends_whatever_the_owners_of_its_servers_do_meanwhile(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = with_room(tmp_path)
+    run = Drains(scene, capsys)
+    drained = there(scene)
+
+    def work() -> None:
+        for uuid in drained:
+            scene.act(uuid, {"lock": None})
+            scene.act(uuid, {"reboot": {"type": "HARD"}})
+
+    run.meanwhile = work
+
+    assert run("--watch", "--parallel", "5") == 0
+    last = run.command.err.splitlines()[-1]
+    assert last == "region: 8 instances placed elsewhere, 0 on their way, 0 wait, 0 stay"
+
+
+def test_a_drain_lists_those_whose_leave_a_zone_below_refuses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = with_room(tmp_path)
+    scene.tree.nodes["region"].zone.conf.set_override("enable_zone_routing", False)
+    run = Drains(scene, capsys)
+
+    code = run("--watch", "--parallel", "1", "-o", "json")
+    rows = json.loads(run.command.out)
+
+    assert code == 1
+    assert [row["error_code"] for row in rows] == ["zone_routing_disabled"]
 
 
 def test_a_drain_of_a_child_that_is_away_does_not_end_until_it_is_stopped_and_goes_on_later(

@@ -17,7 +17,8 @@ from zonesched.cli.server_actions import PAUSE_S, TASK
 from zonesched.cli.session import Session, list_options, pass_session
 from zonesched.compute.connection import ZoneCallError, ZoneRefused
 
-RESTS = "SHELVED_OFFLOADED"
+DRAINS = ("drain", "drain stopped")
+"""Names of the actions with which a server leaves; then it is placed anew by an `evacuate`."""
 
 
 @click.command()
@@ -75,8 +76,8 @@ def drain(session: Session, name_or_id: str, parallel: int, watch: bool) -> None
 class Drain:
     """State of a drain as one run of the command knows it.
 
-    `asked`: the instances that it has let leave and that have no new place yet; `leaving`: how many are still
-    in the child, also of earlier runs; `left`: how many the child has.
+    `asked`: the instances that it, or an earlier run, has let leave and that have no new place yet;
+    `leaving`: those of them that are still in the child; `left`: how many the child has.
     """
 
     session: Session
@@ -85,7 +86,7 @@ class Drain:
     parallel: int
     asked: set[str] = field(default_factory=set)
     placed: int = 0
-    leaving: int = 0
+    leaving: set[str] = field(default_factory=set)
     left: int = 0
     failed: list[Left] = field(default_factory=list)
     refused: list[Left] = field(default_factory=list)
@@ -105,11 +106,11 @@ class Drain:
         for id in sorted(self.asked):
             self._follow(id)
         # Where one has found no place, the next would find none either.
-        more = 0 if self.failed else max(0, self.parallel - max(len(self.asked), self.leaving))
-        path, body = f"/zones/{self.child_id}/action", {"drain": {"count": more}}
+        count = 0 if self.failed else max(0, self.parallel - len(self.asked - self.leaving))
+        path, body = f"/zones/{self.child_id}/action", {"drain": {"count": count}}
         found: Mapping[str, Any] = self.session.call("POST", path, body)["drain"]
-        self.leaving = found["leaving"]
-        self.asked |= set(found["asked"])
+        self.leaving = set(found["asked"])
+        self.asked |= self.leaving
         self.refused = [Left(**one) for one in found["staying"]]
         self.left = found["leaving"] + found["waiting"] + found["staying_count"]
         progress.show(
@@ -120,7 +121,7 @@ class Drain:
         return not goes_on
 
     def _follow(self, id: str) -> None:
-        """See whether an instance that has left runs again."""
+        """See whether an instance that has left runs again, or stays after all."""
         try:
             server = self.session.call("GET", f"/servers/{id}")["server"]
         except ZoneRefused as error:
@@ -131,10 +132,12 @@ class Drain:
         if server[TASK] or server["status"] in ("BUILD", "UNKNOWN"):
             return
         actions = self.session.call("GET", f"/servers/{id}/os-instance-actions")["instanceActions"]
-        newest = actions[0]
-        if newest["action"] == "evacuate" and newest["result"]:
-            self.asked.discard(id)
-            if server["status"] == RESTS:
-                self.failed.append(Left(id, server["name"], newest["error_code"], newest["message"]))
-            else:
-                self.placed += 1
+        # Its owner may have asked for more since.
+        newest = next(one for one in actions if one["action"] in ("evacuate", *DRAINS))
+        if newest["result"] == "error":
+            self.failed.append(Left(id, server["name"], newest["error_code"], newest["message"]))
+        elif newest["action"] == "evacuate" and newest["result"]:
+            self.placed += 1
+        else:
+            return
+        self.asked.discard(id)

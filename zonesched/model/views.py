@@ -190,8 +190,8 @@ class Staying:
 class Drained:
     """How far the drain of a child zone is.
 
-    `asked`: the instances that were let leave now; `leaving`: the number of all that leave; and `waiting`
-    of those that can leave later.
+    `asked`: the instances that were let leave now or before and still are in the child; `leaving`: the number
+    of all that leave; and `waiting` of those that can leave later.
     """
 
     asked: Sequence[str]

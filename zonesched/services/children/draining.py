@@ -40,7 +40,7 @@ from zonesched.store.store import Transaction
 DRAINS = {"drain": Power.RUNNING, "drain stopped": Power.STOPPED}
 """Names of the actions with which instances leave, and the power that each has at its new place."""
 
-MOST_STAYING = 1000
+MOST_LISTED = 1000
 
 MESSAGES = {
     "server_of_parent": "The server belongs to a parent zone: drain this zone there.",
@@ -87,7 +87,7 @@ _Verdict = _Leaves | _Stays | _IsLeaving | _Waits
 
 
 def drain(zone: Zone, caller: Caller, child_id: str, count: int) -> Drained:
-    """Let at most `count` more instances leave a disabled child.
+    """Let instances leave a disabled child until `count` are leaving: a repeat lets no more leave.
 
     Raises NotFound, and Conflict for a child that is not disabled.
     """
@@ -97,10 +97,10 @@ def drain(zone: Zone, caller: Caller, child_id: str, count: int) -> Drained:
             code="child_not_disabled",
             field="drain",
         )
-    found = zone.store.read(lambda tx: [(one, _judge(zone, tx, one)) for one in _present(tx, child_id)])
+    found, drained = zone.store.read(partial(_look, zone, child_id))
     leaving_now = sum(isinstance(verdict, _IsLeaving) for _, verdict in found)
     ready = [one.instance.uuid for one, verdict in found if isinstance(verdict, _Leaves)]
-    chosen = ready[:count]
+    chosen = ready[: max(0, count - leaving_now)]
     asked = zone.store.write(partial(_leave, zone, caller, child_id, chosen)) if chosen else []
     wake_for(zone.wake, [one.place for one in asked])
     staying = [
@@ -109,12 +109,20 @@ def drain(zone: Zone, caller: Caller, child_id: str, count: int) -> Drained:
         if isinstance(verdict, _Stays)
     ]
     return Drained(
-        asked=[one.instance.uuid for one in asked],
+        asked=[*(one.instance.uuid for one in asked), *drained],
         leaving=leaving_now + len(asked),
         waiting=sum(isinstance(v, _Waits) for _, v in found) + len(ready) - len(asked),
-        staying=staying[:MOST_STAYING],
+        staying=staying[:MOST_LISTED],
         staying_count=len(staying),
     )
+
+
+def _look(zone: Zone, child_id: str, tx: Transaction) -> tuple[list[tuple[_Here, _Verdict]], list[str]]:
+    """Judge all instances in a child; return also those that leave since they were drained."""
+    found = [(one, _judge(zone, tx, one)) for one in _present(tx, child_id)]
+    leaving_ = [one.instance.uuid for one, verdict in found if isinstance(verdict, _IsLeaving)][:MOST_LISTED]
+    names = instance_actions.names_of_last(tx, leaving_)
+    return found, [uuid for uuid in leaving_ if names.get(uuid) in DRAINS]
 
 
 def place_anew(zone_uuid: str, tx: Transaction, change: int, resting: Iterable[str], now: float) -> None:
