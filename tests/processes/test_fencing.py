@@ -176,6 +176,48 @@ def test_what_runs_ends_with_the_lease_while_its_folder_hangs(bench: Bench, has_
     bench.until(Fenced(A))
 
 
+def test_what_was_started_just_before_its_folder_hangs_ends_with_the_lease(bench: Bench) -> None:
+    # given an instance of which the folder has told nobody yet, and others who work in its disk
+    bench.driver.spawn(WANTED)
+    bench.until(built())
+    process = InstanceFolder(bench.root, A).process()
+    assert process is not None
+    disk = InstanceFolder(bench.root, A).path / "disk"
+    other = Popen(["sleep", "600"], cwd=disk)
+    try:
+        with dead_folder(bench.root):
+            # when the folder hangs, and the lease is over
+            over, records = Lease(1, CLOCK.monotonic() - 1.0), watchdog.Records(bench.root)
+            eventually("it has ended", lambda: watchdog.look(records, over) and not members(process))
+            # then nothing else has
+            assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+    # and it is marked once the folder answers
+    eventually("all is done", lambda: watchdog.look(records, over) == math.inf)
+    assert InstanceFolder(bench.root, A).was_fenced()
+
+
+def test_a_launcher_that_its_folder_kept_waiting_until_the_lease_was_over_starts_nothing(
+    bench: Bench,
+) -> None:
+    # given a launcher that waits for the output of its instance, a pipe that nobody reads, and no watchdog
+    bench.driver._lease = Lease(1, CLOCK.monotonic() + 600.0)
+    lease.write(bench.root, bench.driver._lease)
+    folder = InstanceFolder(bench.root, A)
+    folder.prepare(bench.driver._form(WANTED))
+    os.mkfifo(folder.path / "output.log")
+    late = bench.driver._launch(folder)
+    eventually("it is recorded", folder.process)
+    # when the lease is over before it can go on
+    lease.write(bench.root, Lease(1, CLOCK.monotonic() - 1.0))
+    os.close(os.open(folder.path / "output.log", os.O_RDWR | os.O_NONBLOCK))
+    # then
+    assert late.wait(timeout=60) == launcher.LAPSED
+    assert (folder.process(), bench.running()) == (None, [])
+
+
 class AZone:
     """A zone that answers heartbeats alone; `kept`: whether a watchdog was there at each promise."""
 

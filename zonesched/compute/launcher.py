@@ -41,14 +41,15 @@ def main(folder: str, term: int) -> None:
         wanted = json.load(file)
     identity = _identity()
     _write(folder, "process.json", json.dumps(identity))
-    if not _is_lease_held(os.path.dirname(folder), term, identity["boot_id"]):
-        os.unlink(os.path.join(folder, "process.json"))
-        sys.exit(LAPSED)
     try:
         _hear_signals()
-        _limit(wanted)
         _redirect(os.path.join(folder, "output.log"))
         os.chdir(os.path.join(folder, "disk"))
+        # After all that the folder is asked for: its file system may have kept this one waiting.
+        if not _is_lease_held(os.path.dirname(folder), term, identity["boot_id"]):
+            os.unlink(os.path.join(folder, "process.json"))
+            os._exit(LAPSED)
+        _limit(wanted)
         os.execvpe(wanted["command"][0], wanted["command"], wanted["environment"])
     except (OSError, ValueError) as error:
         _write(folder, "error", str(error))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 PROC = Path("/proc")
 DEAD = ("Z", "X")
-_STATE, _SESSION, _STARTED = 0, 3, 19
+_STATE, _SESSION, _TERMINAL, _STARTED = 0, 3, 4, 19
 """Positions in /proc/PID/stat after the name of the command: see proc_pid_stat(5)."""
 
 
@@ -56,6 +56,28 @@ def sessions() -> Mapping[int, list[int]]:
         if fields and fields[_STATE] not in DEAD:
             found[int(fields[_SESSION])].append(int(entry.name))
     return found
+
+
+def leaders_in(root: Path, by_session: Mapping[int, list[int]]) -> Mapping[str, Process]:
+    """Find the session leaders that work in a folder of `root`, or write to a file there, by its name.
+
+    Their links tell, so that no file system is asked. Whoever sits there at a terminal is left out.
+    """
+    found: dict[str, Process] = {}
+    for pid in by_session:
+        fields = _stat(pid)
+        names = {_name_in(root, pid, link) for link in ("cwd", "fd/1")} - {""}
+        if fields and names and fields[_TERMINAL] == "0":
+            found[min(names)] = Process(pid, int(fields[_STARTED]), boot_id())
+    return found
+
+
+def _name_in(root: Path, pid: int, link: str) -> str:
+    try:
+        path = Path(os.readlink(PROC / str(pid) / link))
+    except OSError:
+        return ""
+    return path.relative_to(root).parts[0] if root in path.parents else ""
 
 
 def are_paused(process: Process) -> bool:

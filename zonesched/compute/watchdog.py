@@ -108,10 +108,11 @@ class Records:
     def running(self) -> Mapping[str, tuple[Process, list[int]]]:
         """Return the process of each instance that runs, by its folder, and the pids of its session."""
         sessions = process_table.sessions()
-        all_ = {
-            name: (process, process_table.members(process, sessions))
-            for name, (_, process) in self._found.items()
-        }
+        known = {name: process for name, (_, process) in self._found.items()}
+        if not self._has_told:
+            # What was recorded since its file system has last told is seen by where it works.
+            known = {**process_table.leaders_in(self._root, sessions), **known}
+        all_ = {name: (process, process_table.members(process, sessions)) for name, process in known.items()}
         return {name: (process, pids) for name, (process, pids) in all_.items() if pids}
 
     def mark(self, processes: Mapping[str, Process]) -> None:
