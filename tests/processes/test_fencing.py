@@ -108,6 +108,20 @@ def test_the_watchdog_ends_what_runs_and_then_itself(bench: Bench) -> None:
     assert InstanceFolder(bench.root, A).was_fenced()
 
 
+def test_a_watchdog_that_hears_in_its_first_moment_that_its_agent_is_stopped_keeps_the_promise(
+    bench: Bench,
+) -> None:
+    bench.driver.spawn(WANTED)
+    bench.until(built())
+
+    bench.hold(1, 2.0)
+    (watchdog_process,) = bench.driver._launched[-1:]
+    watchdog_process.terminate()
+
+    eventually("it has ended", lambda: not bench.running(), timeout_s=20.0)
+    assert watchdog_process.wait(timeout=60) == 0
+
+
 def test_a_lease_that_is_prolonged_ends_nothing_and_a_killed_watchdog_is_started_again(bench: Bench) -> None:
     bench.hold(1, 5.0)
     bench.driver.spawn(WANTED)

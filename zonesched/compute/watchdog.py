@@ -30,6 +30,9 @@ KILL_PAUSE_S = 0.05
 ANSWER_S = 1.0
 """Time in which the file system of the folder has to answer."""
 
+IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+"""Signals for the agent: whoever stops the agent of a machine means that alone."""
+
 Stamp = tuple[int, int]
 """Inode and time of a file: one that is written anew has another."""
 
@@ -43,14 +46,19 @@ def ensure(root: Path) -> Sequence[subprocess.Popen[bytes]]:
         return ()
     finally:
         os.close(lock)
-    started = subprocess.Popen(
-        [sys.executable, "-I", "-m", "zonesched.compute.watchdog", str(root)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        env={},
-    )
+    # It inherits what is blocked here, so that none ends it before it ignores them.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, IGNORED)
+    try:
+        started = subprocess.Popen(
+            [sys.executable, "-I", "-m", "zonesched.compute.watchdog", str(root)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env={},
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return (started,)
 
 
@@ -187,7 +195,6 @@ def look(records: Records, present: Lease) -> float:
 
 
 if __name__ == "__main__":
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-        # Whoever stops the agent of a machine means the agent.
+    for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
     main(Path(sys.argv[1]))
