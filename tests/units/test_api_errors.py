@@ -42,6 +42,7 @@ def test_kinds_and_statuses_are_openstacks() -> None:
         "requestTimeout": 408,
         "requestEntityTooLarge": 413,
         "requestURITooLong": 414,
+        "expectationFailed": 417,
         "overLimit": 429,
         "requestHeadersTooLarge": 431,
         "clientClosedRequest": 499,
