@@ -139,6 +139,36 @@ def test_a_resize_under_way_at_the_copy_of_any_zone_waits_for_its_owner(
     nothing_is_wrong(scene.tree)
 
 
+@pytest.mark.parametrize(("answer", "flavor"), [("revertResize", "small"), ("confirmResize", "large")])
+def test_an_owners_answer_to_a_resize_comes_to_its_restored_zone_before_an_agent_does(
+    tmp_path: Path, answer: str, flavor: str
+) -> None:
+    # given a resize under way at the copy of the leaf, which has been done since
+    scene = a_scene(tmp_path, 2)
+    large = {"flavor": {**FLAVOR["flavor"], "id": "large", "name": "large", "vcpus": 4}}
+    for name in scene.tree.nodes:
+        scene.admin(name).post("/flavors", large)
+    (uuid,) = scene.booted(1)
+    path = f"/servers/{uuid}/action"
+    assert scene.admin("root").post(path, {"resize": {"flavorRef": "large"}}).status == 202
+    scene.tree.settle()
+    copy = scene.copy("leaf")
+    scene.work(6)
+    # when its owner answers after the recovery, and the agents are silent for a while
+    scene.restore("leaf", copy)
+    tell(scene)
+    assert scene.admin("root").post(path, {answer: None}).status in (202, 204)
+    scene.tree.clock.advance(60)
+    scene.tree.poll(2)
+    scene.tree.settle()
+    scene.work(6)
+    # then it is as its owner wants it, at one place
+    server = scene.admin("root").get(f"/servers/{uuid}").json["server"]
+    assert (server["status"], server["flavor"]["original_name"]) == ("ACTIVE", flavor)
+    assert len([agent for agent in scene.agents.values() if agent.uuids()]) == 1
+    nothing_is_wrong(scene.tree)
+
+
 def test_what_an_agent_has_built_since_the_copy_runs_nowhere_else_once_that_is_cut_off(
     tmp_path: Path,
 ) -> None:

@@ -7,6 +7,7 @@ import math
 from zonesched.model.move_steps import MoveKind, MoveState
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.services.life import moving
+from zonesched.services.life.observing import UNSURPRISING
 from zonesched.services.recovery.decision import Known
 from zonesched.services.zone import Zone
 from zonesched.store import audit_moves, host_states, instances, moves, placements
@@ -20,7 +21,8 @@ def go_on(zone: Zone, tx: Transaction, change: int, known: Known, found: Found, 
     """Park the place where the rows have an instance, until it is built at the present one, or returns.
 
     The rows may have its move from the old place; another one that they have is over, and one that they lack
-    counts as a migration.
+    counts as a migration. What its agent has built there has arrived: the owner of a resize, who has seen
+    that, may confirm or revert it before the agent speaks again.
     """
     assert known.place is not None
     placements.move(tx, change, known.place, PlacementState.PARKED)
@@ -32,7 +34,9 @@ def go_on(zone: Zone, tx: Transaction, change: int, known: Known, found: Found, 
         move = _migration(zone, tx, known.place, now)
         (instance,) = instances.read_by_uuid(tx, [found.uuid]).values()
         moving.begin(tx, change, instance, move, now)
-    _arriving(tx, move, found, now, now + zone.conf.instance_build_timeout)
+    arriving = _arriving(tx, move, found, now, now + zone.conf.instance_build_timeout)
+    if found.status is InstanceStatus.ACTIVE:
+        moving.arrive(tx, change, arriving, found.observed or UNSURPRISING, now)
 
 
 def finish(tx: Transaction, change: int, known: Known, found: Found, now: float) -> None:
