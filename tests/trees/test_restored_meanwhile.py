@@ -84,6 +84,41 @@ def test_an_instance_that_changes_while_its_child_is_read_is_found(
     assert scene.agents["leaf"].uuids() == running
 
 
+@pytest.mark.parametrize(("comes", "status"), [(True, "ACTIVE"), (False, "ERROR")])
+def test_a_confirm_from_before_the_restore_may_come_late_to_what_a_child_holds(
+    scene: Scene, comes: bool, status: str
+) -> None:
+    # given a restored region whose confirm did not come to its leaf yet
+    leaf = scene.tree.nodes["leaf"]
+    for node in scene.tree.nodes.values():
+        node.zone.conf.set_override("max_hold", 600.0)
+        node.zone.conf.set_override("hold", 400.0)
+    scene.tree.network.fault(leaf.url, Dead(path="/confirm"))
+    scene.boot(1)
+    scene.tree.settle()
+    (held,) = sql(leaf.zone, "SELECT uuid, number, reservation_id FROM placements WHERE state = 'held'")
+    scene.restore("region", scene.copy("region"))
+    scene.tree.network.heal(leaf.url)
+    scene.work(1)
+    waits = scene.repair("region")
+    # when it comes, or the hold ends
+    uuid, attempt, reservation_id = held
+    body = {"builds": [{"uuid": uuid, "attempt": attempt}]}
+    if comes:
+        late = leaf.client("parent-region").post(f"/reservations/{reservation_id}/confirm", body)
+        assert late.json["builds"][0]["state"] == "confirmed"
+    else:
+        scene.tree.clock.advance(600)
+    scene.work()
+    scene.recovered("region")
+    scene.work()
+    # then the recovery has waited for that, and what was confirmed runs
+    assert waits[0]["subject"].split()[0] == "child"
+    assert scene.health("region") == "ok"
+    assert scene.servers() == {uuid: status}
+    nothing_is_wrong(scene.tree)
+
+
 def test_a_parent_takes_the_secret_of_a_child_that_recovers(scene: Scene) -> None:
     running = scene.booted(1)
     copy = scene.copy("leaf")

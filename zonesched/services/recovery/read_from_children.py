@@ -34,14 +34,21 @@ def read_all(zone: Zone) -> None:
 
 
 def _read(zone: Zone, child_id: str, client: ChildClient) -> None:
-    cursor, more = "", True
+    """Read all that a child has; it is heard once it holds nothing.
+
+    A confirm of before the restore may still come to what it holds, and what is confirmed then was found
+    nowhere. A hold that none comes to ends by itself.
+    """
+    cursor, more, is_holding = "", True, False
     while more:
         page = client.changes(cursor, zone.conf.build_timeout)
         found = [_found(child_id, item) for item in page.items if _has_it(item)]
         found = _with_given_back(zone, client, found)
         cursor, more = page.cursor, page.more
+        is_holding |= any(item.state is BuildState.HELD for item in page.items)
         uuids = [item.uuid for item in page.items]
-        zone.store.write(partial(_take, child_id, uuids, found, is_last=not more))
+        is_last = not (more or is_holding)
+        zone.store.write(partial(_take, child_id, uuids, found, is_last=is_last))
 
 
 def _with_given_back(zone: Zone, client: ChildClient, found: Sequence[Found]) -> list[Found]:
