@@ -25,6 +25,14 @@ NEVER_TWO_RUNNING = (
 
 NEVER_OVER_COMMITTED = (
     Bug(
+        name="a parent's quota off by one",
+        breaks="a parent has one instance more in a zone than its operator lets it have",
+        path="zonesched/services/state/quotas.py",
+        right="return usage.instances(tx, parent_id) + more <= limit",
+        wrong="return usage.instances(tx, parent_id) + more <= limit + 1",
+        tests=("tests/trees/test_parent_limits.py",),
+    ),
+    Bug(
         name="ratio dropped",
         breaks="a host offers its bare total, whatever its allocation ratio",
         path="zonesched/model/capacity.py",

@@ -97,7 +97,11 @@ def _edges(
         for uuid in uuids:
             if uuid in waiting or life.statuses.get(uuid) != "ACTIVE":
                 continue
-            here, there = (_all_of(one.states.get(uuid), compared) for one in (life, below))
+            row, others = life.states.get(uuid), compared
+            if others is not _COMPARED and row is not None and row["observed_reason"]:
+                # Nobody tells a child of before again what it has refused.
+                others = [name for name in compared if name not in _NUMBERED]
+            here, there = (_all_of(one, others) for one in (row, below.states.get(uuid)))
             if here != there:
                 yield f"P9 {life.zone}: {uuid} is {here}, in {child} {there}"
 
@@ -117,6 +121,8 @@ _COMPARED = (
     "resizes_confirmed",
     "resizes_reverted",
 )
+
+_NUMBERED = ("generation", "observed_generation")
 
 
 def _all_of(row: sqlite3.Row | None, compared: Sequence[str]) -> tuple[int | str, ...]:

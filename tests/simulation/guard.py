@@ -22,7 +22,7 @@ from tests.simulation.stage import Stage
 class Guard:
     """P2 and P3 at every commit, by the databases of all zones; `wrong` is what was found.
 
-    `suspects`: zones of which their neighbours may believe anything.
+    `suspects`: zones of which their neighbours may believe anything. `most_of_parents`: their quota by zone.
     """
 
     def __init__(
@@ -31,6 +31,7 @@ class Guard:
         databases: Mapping[str, sqlite3.Connection],
         clocks: Mapping[str, MachineClock],
         suspects: Container[str] = (),
+        most_of_parents: Mapping[str, int] | None = None,
     ) -> None:
         self.wrong: list[str] = []
         self._rows = databases
@@ -41,7 +42,7 @@ class Guard:
         self._confirms = Confirms(self._rows, suspects)
         self._holds = Holds(stage)
         self._ends = Ends()
-        self._quotas = Quotas()
+        self._quotas = Quotas(most_of_parents or {})
         self._locks = ServerLocks()
         self._baton = stage.baton
         self._forgetful: set[str] = set()

@@ -6,6 +6,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tests.simulation.restore_points import BUILD, MOVES
+from tests.simulation.theme import OLD_ENTRIES, theme_of
 from tests.simulation.tree_plan import ZonePlan
 
 SHARE = 0.1
@@ -18,17 +20,24 @@ BETWEEN_S = (0.5, 9.0)
 
 @dataclass(frozen=True)
 class RestorePlan:
-    """A zone is copied, and the copy is put back, so many seconds after the storm begins."""
+    """A zone is copied, and the copy is put back, so many seconds after the storm begins.
+
+    `awaits`: a move or a build that is under way then, or at the time of the copy where `is_copied_in`.
+    """
 
     zone: str
     copied_at_s: float
     restored_at_s: float
+    awaits: str = ""
+    is_copied_in: bool = False
 
 
 def restores_of(
     seed: int, zones: Sequence[ZonePlan], *, beside_liar: bool, lied_to: str = ""
 ) -> tuple[RestorePlan, ...]:
     """Draw the restores: of a root, a leaf or a zone between; in some seeds again, or of a neighbour too."""
+    if theme_of(seed).is_restored and len(zones) > 1 and not beside_liar:
+        return (_awaiting(seed, zones),)
     draw = random.Random(f"restores/liar/{seed}" if beside_liar else f"restores/{seed}")
     if draw.random() >= (SHARE_BESIDE_LIAR if beside_liar else SHARE):
         return ()
@@ -62,6 +71,15 @@ def _at_once(seed: int, plans: Sequence[RestorePlan]) -> list[RestorePlan]:
             for one in others
         ),
     ]
+
+
+def _awaiting(seed: int, zones: Sequence[ZonePlan]) -> RestorePlan:
+    """Draw the restore that the seed's theme wants: in a move, or while builds are on their way."""
+    draw = random.Random(f"restores/awaiting/{seed}")
+    if theme_of(seed).fault == OLD_ENTRIES:
+        return replace(_restore(draw, draw.choice(zones[1:]).name, 0.0), awaits=BUILD)
+    drawn = _restore(draw, _drawn(draw, zones).name, 0.5)
+    return replace(drawn, awaits=draw.choice(MOVES), is_copied_in=draw.random() < 0.4)
 
 
 def _drawn(draw: random.Random, zones: Sequence[ZonePlan]) -> ZonePlan:

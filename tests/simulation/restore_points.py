@@ -29,6 +29,12 @@ UNDER_WAY: Mapping[str, str] = {
 }
 """Points by the rows that are there when a zone goes down."""
 
+MIGRATION, RESIZE, UNSHELVE, EVACUATION, BUILD = "migration", "resize", "unshelve", "evacuation", "build"
+MOVES: Sequence[str] = (MIGRATION, RESIZE, UNSHELVE, EVACUATION)
+
+IN_MOVE = {kind: f"a zone was restored during a move over zones: {kind}" for kind in MOVES}
+COPIED_IN_MOVE = "a zone was restored from a copy that was made during a move over zones"
+
 LATER: Mapping[str, str] = {
     "a restored zone's parent had later instances there": (
         "SELECT p.uuid, p.number FROM placements p, identity i"
@@ -59,6 +65,8 @@ POINTS: Sequence[str] = (
     IN_RECOVERY,
     NEIGHBOURS,
     *UNDER_WAY,
+    *IN_MOVE.values(),
+    COPIED_IN_MOVE,
     *LATER,
     OLD_ENTRY,
     TWICE,

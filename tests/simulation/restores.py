@@ -17,6 +17,7 @@ from tests.simulation.journal import Change
 from tests.simulation.leases import Writer
 from tests.simulation.liar import Liar
 from tests.simulation.operators import Operators
+from tests.simulation.over_zones import OverZones
 from tests.simulation.restore_plan import RestorePlan
 from tests.simulation.restore_points import Line
 from tests.simulation.restore_rules import Restored
@@ -65,7 +66,9 @@ class Restores:
         self._unknown: dict[str, set[str]] = {}
         self._found: dict[str, set[str]] = {}
         self._copies: dict[RestorePlan, bytes] = {}
+        self._copied_in_move: set[RestorePlan] = set()
         self._pending = len(plans)
+        self._over_zones = OverZones(stage, sites, users, operators)
         self._entries = rules.Entries(stage.reach, self.last)
 
     @property
@@ -79,6 +82,9 @@ class Restores:
         baton = self._stage.baton
         self._stage.network.listeners.append(self._entries.listen)
         for plan in self._plans:
+            if plan.awaits:
+                self._users.begin("restore", partial(self._restore_in, plan))
+                continue
             baton.at(baton.now + plan.copied_at_s, partial(self._copy, plan))
             baton.at(
                 baton.now + plan.restored_at_s,
@@ -88,7 +94,20 @@ class Restores:
 
     def _copy(self, plan: RestorePlan) -> None:
         self._copies[plan] = self._sites[plan.zone].rows.serialize()
+        self._copied_in_move.discard(plan)
+        if self._over_zones.under_way(self._sites[plan.zone]):
+            self._copied_in_move.add(plan)
         self._stage.note("operator", f"copies {plan.zone}")
+
+    def _restore_in(self, plan: RestorePlan) -> None:
+        """Put a zone back while a move is under way, or from a copy that was made in it."""
+        baton, site = self._stage.baton, self._sites[plan.zone]
+        baton.pause(plan.copied_at_s)
+        self._over_zones.begin(plan.awaits, site, lambda: self._copy(plan))
+        if plan.is_copied_in:
+            self._copy(plan)
+            baton.pause(plan.restored_at_s - plan.copied_at_s)
+        self._restore(plan)
 
     # -- one restore ---------------------------------------------------------------------------------------
 
@@ -96,6 +115,8 @@ class Restores:
         site, baton, met = self._sites[plan.zone], self._stage.baton, self._stage.reach.met
         self._stage.storm.count("zone_restored")
         met.update(points.before(site.rows))
+        met.update(points.IN_MOVE[kind] for kind in self._over_zones.under_way(site))
+        met.update([points.COPIED_IN_MOVE] if plan in self._copied_in_move else [])
         met.update(self._kinds(site))
         site.go_down()
         self._stage.troubled_until[site.name] = float("inf")

@@ -142,12 +142,12 @@ class Storm:
         if random.Random(f"host/removed/{seed}").random() < 0.06:
             drawn.add(HOST_REMOVED)
         self.kinds = tuple(kind for kind in KINDS if kind in drawn)
+        self._theme = theme_of(seed)
         self._chances = {
-            kind: self.random.uniform(*bounds)
+            kind: self.random.uniform(*bounds) * self._theme.others
             for kind, bounds in {**AT_CALLS, **AT_TOUCHES}.items()
             if kind in self.kinds
         }
-        self._theme = theme_of(seed)
 
     def strikes(self, kind: str, weight: float = 1.0, call: str = "", works: Collection[str] = ()) -> bool:
         """Draw whether the fault happens here and now.

@@ -45,13 +45,36 @@ def test_each_column_that_a_rule_reads_is_watched() -> None:
     rows.close()
 
 
-def test_a_parent_may_have_no_more_instances_than_its_quota_once_all_processes_know_it() -> None:
-    # given a parent with two instances, whose quota was lowered to two
+def a_parent_with_two_instances() -> sqlite3.Connection:
     rows = sqlite3.connect(":memory:")
+    rows.execute("CREATE TABLE users (id, role)")
+    rows.execute("INSERT INTO users VALUES ('p', 'parent')")
     rows.execute("CREATE TABLE quota_overrides (subject, name, hard_limit)")
     rows.execute("CREATE TABLE instances (caller_id, status)")
     rows.executemany("INSERT INTO instances VALUES ('p', ?)", [("ACTIVE",), ("BUILD",), ("ERROR",)])
-    checker = Quotas()
+    return rows
+
+
+def test_a_parent_may_have_no_more_instances_than_the_option_of_its_zone() -> None:
+    # given a parent that has as many instances as the option of its zone says
+    rows = a_parent_with_two_instances()
+    checker = Quotas({"z": 2})
+    assert list(checker.look("z", rows, 0.0)) == []
+    # when it gets one more
+    rows.execute("INSERT INTO instances VALUES ('p', 'BUILD')")
+    # then that is too many, and is said once
+    assert list(checker.look("z", rows, 1.0)) == ["quota z: p has 3 instances of 2"]
+    assert list(checker.look("z", rows, 2.0)) == []
+    # and a copy that is put back says nothing
+    checker.forget("z")
+    assert list(checker.look("z", rows, 3.0)) == []
+    rows.close()
+
+
+def test_a_parent_may_have_no_more_instances_than_its_quota_once_all_processes_know_it() -> None:
+    # given a parent with two instances, whose quota was lowered to two
+    rows = a_parent_with_two_instances()
+    checker = Quotas({})
     assert list(checker.look("z", rows, 0.0)) == []
     rows.execute("INSERT INTO quota_overrides VALUES ('p', 'parent_instances', 2)")
     assert list(checker.look("z", rows, 1.0)) == []

@@ -144,6 +144,7 @@ def test_a_planted_bug_is_found(
         ("holds are never reaped", "over and still there", 37),
         ("found nowhere and not ended", "P11 z", 520),
         ("a restored zone works on", "P11 z", 562),
+        ("a parent's quota off by one", "quota z", 490072),
     ],
 )
 def test_a_planted_line_is_found(tmp_path: Path, name: str, rule: str, likely: int) -> None:

@@ -13,6 +13,7 @@ from tests.simulation.reach_points import CALL_FAULTS, CALLS, COMMIT_FAULTS, WOR
 
 SHARE = 0.4
 OFTEN_AT_CALLS = 0.4
+NEARLY_ALWAYS = 0.9
 OFTEN_AT_TOUCHES = 0.1
 TIMES = 4
 """How often a timed fault comes."""
@@ -35,8 +36,21 @@ class Theme:
             return OFTEN_AT_CALLS if fault == self.fault and self.work in works else 0.0
         if fault == self.fault and call == self.call:
             return OFTEN_AT_CALLS if call else OFTEN_AT_TOUCHES
+        # So that what was sealed before a restore comes after it.
+        if (self.fault, fault, call) == (OLD_ENTRIES, "call_late", "build"):
+            return NEARLY_ALWAYS
         # Whoever is paused between two steps meets a child that is gone.
         return OFTEN_AT_TOUCHES if (self.fault, fault) == ("child_removed", "worker_paused") else 0.0
+
+    @property
+    def others(self) -> float:
+        """Return how often other faults come: moves need many calls, and old entries a short recovery."""
+        return {RESTORED_IN_MOVE: 0.3, OLD_ENTRIES: 0.1}.get(self.fault, 1.0)
+
+    @property
+    def is_restored(self) -> bool:
+        """Tell whether a zone is put back from a copy."""
+        return self.fault in (RESTORED_IN_MOVE, OLD_ENTRIES)
 
     @property
     def runs(self) -> int:
@@ -72,14 +86,17 @@ DELETED_IN_ACTION = "deleted_in_action"
 DELETED_BELOW = "deleted_below"
 DATABASE_FULL = "database_full"
 SERVER_LOCKED = "server_locked"
+RESTORED_IN_MOVE = "restored_in_move"
+OLD_ENTRIES = "old_entries"
 HOST_REMOVED = "host_removed"
+QUOTA_LOWERED = "quota_lowered"
 OF_AGENTS = ("agent_killed", "agent_late", "agent_lost", "host_away", "host_evacuated", "host_drained")
 OF_SETTINGS = (
     "host_disabled",
     "host_forced_down",
     "ratio_lowered",
     "flavor_removed",
-    "quota_lowered",
+    QUOTA_LOWERED,
     "rows_repaired",
 )
 """Settings that operators change for a while (`tests/simulation/settings.py`)."""
@@ -102,9 +119,16 @@ LATER_SHARE = 0.05
 LATER_THEMES = (Theme(DELETED_BELOW), Theme(DATABASE_FULL), Theme(SERVER_LOCKED), Theme(HOST_REMOVED))
 """Themes that are drawn apart, so that seeds without them keep theirs."""
 
+LAST_SHARE = 0.06
+LAST_THEMES = (Theme(RESTORED_IN_MOVE), Theme(RESTORED_IN_MOVE), Theme(OLD_ENTRIES), NONE)
+"""Drawn apart from these too; with `NONE` a seed keeps its own."""
+
 
 def theme_of(seed: int) -> Theme:
     """Return the theme of a seed, mostly `NONE`."""
+    last = random.Random(f"theme/last/{seed}")
+    if last.random() < LAST_SHARE and (theme := last.choice(LAST_THEMES)) is not NONE:
+        return theme
     later = random.Random(f"theme/later/{seed}")
     if later.random() < LATER_SHARE:
         return later.choice(LATER_THEMES)

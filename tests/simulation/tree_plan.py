@@ -8,11 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.simulation.theme import theme_of
+from tests.simulation.theme import QUOTA_LOWERED, RESTORED_IN_MOVE, theme_of
 from zonesched.compute.inventory import InventoryHost
 
 MOST_DEEP = 4
 FENCE_AFTER_S = 6.0
+PARENT_INSTANCES = "parent_instances"
+"""Option for all parents of a zone, in force from the start: none has to be read again before it is exact."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class ZonePlan:
 
 def zones_of(seed: int, draw: random.Random) -> list[ZonePlan]:
     """Draw the zones, parents before children."""
-    return _with_machines(seed, _with_failures(seed, _zones(draw)))
+    return _with_machines(seed, _with_failures(seed, _with_room(seed, _zones(draw))))
 
 
 def with_limits(seed: int, zones: Iterable[ZonePlan], largest: Mapping[str, int]) -> Iterator[ZonePlan]:
@@ -48,13 +50,17 @@ def with_limits(seed: int, zones: Iterable[ZonePlan], largest: Mapping[str, int]
 
     `largest`: the largest boot of each zone's own users, which it takes.
     """
-    draw = random.Random(f"limits/{seed}")
+    draw, quotas = random.Random(f"limits/{seed}"), random.Random(f"quotas/{seed}")
+    are_quotas_low = quotas.random() < 0.04 or theme_of(seed).fault == QUOTA_LOWERED
     for zone in zones:
         limits = {
             "max_instances_per_request": largest.get(zone.name, 1),
             "max_entries_per_select": draw.choice((1, 2, 3)),
         }
-        yield replace(zone, limits=limits if draw.random() < 0.15 else {})
+        limits = limits if draw.random() < 0.15 else {}
+        if are_quotas_low and zone.parent:
+            limits = {**limits, PARENT_INSTANCES: quotas.choice((1, 2, 3, 5))}
+        yield replace(zone, limits=limits)
 
 
 def _count(draw: random.Random) -> int:
@@ -87,6 +93,19 @@ def _zones(draw: random.Random) -> list[ZonePlan]:
             )
         )
     return zones
+
+
+def _with_room(seed: int, zones: Sequence[ZonePlan]) -> Sequence[ZonePlan]:
+    """Give all zones below the root room for moves, where the seed's theme wants them."""
+    if theme_of(seed).fault != RESTORED_IN_MOVE:
+        return zones
+    root, *below = zones
+    return [root, *(replace(zone, hosts=(_roomy(zone, 0), _roomy(zone, 1))) for zone in below)]
+
+
+def _roomy(zone: ZonePlan, number: int) -> InventoryHost:
+    inventories = {"VCPU": {"total": 8, "ratio": 1.0}, "MEMORY_MB": {"total": 8192, "ratio": 1.0}}
+    return InventoryHost(name=f"{zone.name}-h{number}", address="10.0.0.1", inventories=inventories)
 
 
 def _with_failures(seed: int, zones: Iterable[ZonePlan]) -> list[ZonePlan]:

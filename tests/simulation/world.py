@@ -32,6 +32,7 @@ from tests.simulation.settings import Settings
 from tests.simulation.site import Site
 from tests.simulation.stage import Stage
 from tests.simulation.strikes import Strikes
+from tests.simulation.tree_plan import PARENT_INSTANCES
 from tests.simulation.users import Users
 from zonesched.model.request_spec import GroupPolicy
 from zonesched.services.placing.pruning import NEXT_ROUND_S
@@ -68,7 +69,10 @@ class World:
             for machine in site.machines
             if name not in self.liar.suspects
         ]
-        self.guard = Guard(stage, self.databases, clocks, self.liar.suspects)
+        quotas = {
+            zone.name: zone.limits[PARENT_INSTANCES] for zone in plan.zones if PARENT_INSTANCES in zone.limits
+        }
+        self.guard = Guard(stage, self.databases, clocks, self.liar.suspects, quotas)
         self.answers = Answers(stage)
         self.users = Users(stage, self.sites)
         self.operators = Operators(stage, self.users, self.outages)
