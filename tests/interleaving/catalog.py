@@ -11,8 +11,9 @@ from tests.builders.one_zone import AGENT, put_instance, put_reservation, sql
 from zonesched.model.caller import Caller, Role
 from zonesched.model.catalog import CatalogFlavor, CatalogImage
 from zonesched.model.placement import InstanceStatus
-from zonesched.model.request_spec import Flavor, Image
-from zonesched.services.catalog import dashboard_sessions, flavors, images, keypairs
+from zonesched.model.request_spec import Flavor, GroupPolicy, Image
+from zonesched.model.views import ServerGroupForm
+from zonesched.services.catalog import dashboard_sessions, flavors, images, keypairs, server_groups
 from zonesched.services.hosts import aggregates, hosts, services
 from zonesched.services.zone import Zone
 from zonesched.store import tables, users
@@ -22,6 +23,7 @@ FLAVOR, PRIVATE, LARGE = "f1", "f2", "f3"
 IMAGE, OTHER_IMAGE = "i1", "i2"
 FILLED, EMPTY = "1", "2"
 ADMINS = ("admin-1", "admin-2")
+PARENT_USER = "parent-2"
 SECRET = "sha256$"
 PERSON = Caller("person-1", "person", Role.MEMBER, "project-1", proof=SECRET)
 IDLE_AGENT = "idle"
@@ -31,10 +33,11 @@ PRUNED, PRUNED_BOOT = "11111111-1111-4111-8111-000000000024", "11111111-1111-411
 
 @dataclass(frozen=True)
 class Furnished:
-    """The token of a one-time link, and the id of the idle agent's service."""
+    """The token of a one-time link, the id of the idle agent's service, and that of a group of `admin`."""
 
     link: str
     idle_agent_id: str
+    group_id: str
 
 
 def add_flavors(zone: Zone) -> None:
@@ -49,7 +52,7 @@ def add_flavors(zone: Zone) -> None:
         flavors.create(zone.store, CatalogFlavor(spec, is_public=is_public))
 
 
-def furnish(zone: Zone, *, parent: Caller, server: str) -> Furnished:
+def furnish(zone: Zone, *, admin: Caller, parent: Caller, server: str) -> Furnished:
     """Add the other rows. `server`: an instance that gets user_data in the clear."""
     for image in (IMAGE, OTHER_IMAGE):
         images.create(zone.store, CatalogImage(Image(image, image, {"os": "linux"})))
@@ -59,7 +62,7 @@ def furnish(zone: Zone, *, parent: Caller, server: str) -> Furnished:
         aggregates.add_host(zone.store, zone.wake, FILLED, host)
     hosts.register(zone, AGENT, IDLE_AGENT, [])
     people = [(name, Role.ADMIN) for name in ADMINS] + [(PERSON.user_id, PERSON.role)]
-    for user_id, role in people:
+    for user_id, role in [*people, (PARENT_USER, Role.PARENT)]:
         user = User(user_id, user_id, role, "project-1", SECRET, 0.0)
         zone.store.write(partial(_add_user, user))
     # One key pair below the limit.
@@ -84,7 +87,9 @@ def furnish(zone: Zone, *, parent: Caller, server: str) -> Furnished:
         reservation_id=PRUNED_BOOT,
     )
     (idle,) = services.list_services(zone, IDLE_AGENT)
-    return Furnished(dashboard_sessions.new_link(zone, PERSON).token, idle.id)
+    form = ServerGroupForm("group", GroupPolicy.AFFINITY)
+    group = server_groups.create(zone.store, zone.clock, zone.conf, admin, form)
+    return Furnished(dashboard_sessions.new_link(zone, PERSON).token, idle.id, group.id)
 
 
 def _add_user(user: User, tx: sa.Connection) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from tests.interleaving.answering_child import AnsweringChild
 from tests.interleaving.operator_kinds import Act
-from tests.interleaving.scene import ADMIN, BELOW, BOOT, CHILD, HELD, PARENT, Scene
+from tests.interleaving.scene import ADMIN, ASKED, BELOW, BOOT, CHILD, HELD, OFFERED, PARENT, Scene
 from zonesched.model.desired_call import DesiredAnswer, Taken
 from zonesched.model.desired_state import Action
 from zonesched.model.named_boot import NamedBoot
@@ -17,11 +17,15 @@ from zonesched.services.boot import provision
 from zonesched.services.children import desired_calls, returned
 from zonesched.services.children.changes import apply_changes
 from zonesched.services.owners import actions
+from zonesched.services.placing import child_calls
 from zonesched.services.recovery import naming, read_from_children
 from zonesched.services.zone import Zone
-from zonesched.store import instance_states
+from zonesched.store import instance_states, placements
+from zonesched.store.placements import Placement
 from zonesched.store.recovery import Found, Kind
 from zonesched.store.store import Transaction
+
+Send = Callable[[Zone, Sequence[Placement]], object]
 
 TOLD = (
     f"UPDATE instances SET status = 'ACTIVE' WHERE uuid = '{BELOW}'",
@@ -31,6 +35,11 @@ TOLD = (
     " ON CONFLICT DO NOTHING",
 )
 """The instance in the child is to be stopped; the child has answered for the generation before."""
+
+DELETED = (
+    f"UPDATE instances SET status = 'DELETED', reason = 'deleted' WHERE uuid = '{BELOW}'",
+    f"UPDATE placements SET state = 'releasing', reason = 'deleted' WHERE uuid = '{BELOW}'",
+)
 
 _UNHEARD = "INSERT INTO unheard (kind, id) VALUES ('{}', '{}') ON CONFLICT DO NOTHING"
 ALL_HEARD = (_UNHEARD.format("operator", ""),)
@@ -107,6 +116,16 @@ def _boots_in_child(states: Mapping[str, BuildState]) -> Act:
     return act
 
 
+def _asks_child(uuid: str, send: Send, states: Mapping[str, BuildState]) -> Act:
+    """The child answers a pending call; it does not know of what it has no answer for."""
+
+    def act(scene: Scene, zone: Zone, number: int) -> None:
+        scene.answering(number, AnsweringChild(states))
+        send(zone, zone.store.read(lambda tx: placements.read_by_uuid(tx, [uuid])))
+
+    return act
+
+
 _S = BuildState
 ACTS: Mapping[str, tuple[Act, tuple[str, ...]]] = {
     "hold_tries_next": (_held_by_child("below_twice", {"servers": _S.FAILED}), ()),
@@ -114,6 +133,10 @@ ACTS: Mapping[str, tuple[Act, tuple[str, ...]]] = {
     "boot_in_child": (_boots_in_child({"servers": _S.HELD, "confirm": _S.CONFIRMED}), ()),
     "boot_unanswered": (_boots_in_child({}), ()),
     "boot_refused": (_boots_in_child({"servers": _S.FAILED}), ()),
+    "confirm_answered": (_asks_child(ASKED, child_calls.send_confirms, {"confirm": _S.CONFIRMED}), ()),
+    "confirm_gone": (_asks_child(ASKED, child_calls.send_confirms, {"confirm": _S.GONE}), ()),
+    "cancel_answered": (_asks_child(OFFERED, child_calls.send_cancels, {"cancel": _S.GONE}), ()),
+    "delete_answered": (_asks_child(BELOW, child_calls.send_deletes, {}), DELETED),
     "child_back": (_child_back, TOLD),
     "child_forgot": (_child_forgot, TOLD),
     "child_stored": (_child_answers(Taken.STORED), TOLD),

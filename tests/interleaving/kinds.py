@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tests.builders.one_zone import AGENT, a_form
-from tests.interleaving import catalog, child_kinds, operator_kinds
+from tests.interleaving import catalog, child_kinds, operator_kinds, owner_kinds
 from tests.interleaving.scene import (
     ADMIN,
     ARRIVING,
@@ -180,8 +180,11 @@ def _host_removed(scene: Scene, zone: Zone, number: int) -> object:
     return services.remove(zone, scene.host_ids["h3"])
 
 
-def _evacuated(scene: Scene, zone: Zone, number: int) -> object:
-    return evacuation.evacuate_host(zone, ADMIN.user_id, scene.host_ids["h1"], fenced=True)
+def _evacuated(name: str) -> Act:
+    def act(scene: Scene, zone: Zone, number: int) -> object:
+        return evacuation.evacuate_host(zone, ADMIN.user_id, scene.host_ids[name], fenced=True)
+
+    return act
 
 
 def _settings(scene: Scene, zone: Zone, number: int) -> object:
@@ -258,6 +261,9 @@ def _confirms_overdue(scene: Scene, zone: Zone, number: int) -> object:
 
 SPOILT = ("UPDATE inventories SET used = used + 1 WHERE total IN (40, 4) AND resource_class = 'VCPU'",)
 
+_FORCED_DOWN = "UPDATE hosts SET forced_down = TRUE WHERE name = '{}'"
+_EVACUATED = {"host_evacuated": "h1", "moving_evacuated": "h2", "arrivals_evacuated": "h4"}
+
 KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
@@ -282,7 +288,7 @@ KINDS: Mapping[str, Kind] = {
         Kind("max_unit", _units("MEMORY_MB", 4000, max_unit=100)),
         Kind("step_size", _units("MEMORY_MB", 4000, step_size=1000)),
         Kind("host_removed", _host_removed),
-        Kind("host_evacuated", _evacuated, ("UPDATE hosts SET forced_down = TRUE WHERE name = 'h1'",)),
+        *(Kind(name, _evacuated(host), (_FORCED_DOWN.format(host),)) for name, host in _EVACUATED.items()),
         Kind("setting", _settings),
         Kind("build_timeout", _times_out, looks_again=True),
         Kind("unanswered", _unanswered),
@@ -321,17 +327,20 @@ KINDS: Mapping[str, Kind] = {
         Kind(
             "evacuated_of_removed",
             operator_kinds.EVACUATED_OF_REMOVED,
-            ("UPDATE hosts SET forced_down = TRUE WHERE name = 'h3'",),
+            (_FORCED_DOWN.format("h3"),),
         ),
         Kind(
             "server_evacuated",
             operator_kinds.SERVER_EVACUATED,
-            ("UPDATE hosts SET forced_down = TRUE WHERE name = 'h2'",),
+            (_FORCED_DOWN.format("h2"),),
         ),
         # All neighbours were heard: the end of the recovery is left.
         Kind("recovered", _mended, child_kinds.ALL_HEARD),
         *(Kind(name, act) for name, act in operator_kinds.ACTS.items()),
-        *(Kind(name, act, damage) for name, (act, damage) in child_kinds.ACTS.items()),
+        *(
+            Kind(name, act, damage, looks_again=name == "unshelved")
+            for name, (act, damage) in {**child_kinds.ACTS, **owner_kinds.ACTS}.items()
+        ),
     )
 }
 """All kinds by name."""

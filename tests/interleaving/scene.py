@@ -1,7 +1,8 @@
 """One zone in the midst of everything, and the processes that write to it.
 
 h1   4 slots   HELD held (parent), built below: FRESH of a user, FAILING of the parent     1 left
-h2   plenty    members of groups, instances that move or are acted on, RESIZED with both of its places
+h2   plenty    members of groups, instances that move or are acted on, RESIZED with both of its places;
+               RESTING was there, and is shelved
 h3   4 slots   LEFT, which only waits for its agent
 h4   4 slots   the new places of the moves ARRIVING and LEAVING                            2 left
 h5   empty, of another agent, and disabled
@@ -43,7 +44,7 @@ from zonesched.model.agent_instances import AgentReport, AgentState
 from zonesched.model.build_plan import ChildBlob, EntryPlace
 from zonesched.model.caller import Caller, Role
 from zonesched.model.desired_call import DesiredOf
-from zonesched.model.desired_state import Desired
+from zonesched.model.desired_state import Action, Desired
 from zonesched.model.instance_action import MigrateServer, ResizeServer
 from zonesched.model.observed_state import Observed, Power
 from zonesched.model.place import LocalPlace
@@ -60,6 +61,7 @@ from zonesched.services.parent.confirm import confirm
 from zonesched.services.parent.hold import hold_builds
 from zonesched.services.state.boot_queue import NewBoot
 from zonesched.services.state.child_rows import StoredChildren
+from zonesched.services.state.heartbeats import Heartbeats
 from zonesched.services.state.host_cache import HostCache
 from zonesched.services.state.quotas import Quotas
 from zonesched.services.state.restored import Restored
@@ -94,10 +96,10 @@ def boot_of(uuid: str) -> str:
 HELD, NEW, ELSEWHERE, INTO_CHILD = map(uuid_of, range(1, 5))
 FRESH, FAILING, LEFT, SERVER = map(uuid_of, range(5, 9))
 BELOW, ASKED, OFFERED, DOOMED = map(uuid_of, range(10, 14))
-PLACING, LEAVING, ARRIVING, RESIZED = map(uuid_of, range(14, 18))
+PLACING, LEAVING, ARRIVING, RESIZED, RESTING = map(uuid_of, range(14, 19))
 MEMBER, OTHERS = uuid_of(20), (uuid_of(21), uuid_of(22), uuid_of(23))
 BOOT, MEMBERS = uuid_of(100), uuid_of(101)
-NEW_BOOTS = (uuid_of(110), uuid_of(111))
+NEW_BOOTS, NEW_SERVERS = (uuid_of(110), uuid_of(111)), (uuid_of(200), uuid_of(201))
 TOGETHER, APART, JOINED = uuid_of(120), uuid_of(121), uuid_of(122)
 
 
@@ -144,10 +146,10 @@ class Scene:
         host_ids = _add_hosts(first)
         first.store.write(partial(_add_child, first))
         catalog.add_flavors(first)
-        new_boots = [_accept(first, uuid_of(200 + n), boot_id) for n, boot_id in enumerate(NEW_BOOTS)]
+        new_boots = [_accept(first, *one) for one in zip(NEW_SERVERS, NEW_BOOTS, strict=True)]
         calls = _calls(first, host_ids)
         _fill(first, host_ids, calls)
-        furnished = catalog.furnish(first, parent=PARENT, server=SERVER)
+        furnished = catalog.furnish(first, admin=ADMIN, parent=PARENT, server=SERVER)
         zones = [first, *(_open_zone(folder, url, number, edges[number]) for number in range(1, players))]
         return cls(zones, edges, watch, host_ids, calls, new_boots, KeptRows(watch), furnished)
 
@@ -167,6 +169,8 @@ class Scene:
             _count_holds(zone)
             zone.hosts = HostCache(zone.store, zone.clock, zone.conf.service_down_time, max_age_s=0.0)
             zone.restored = Restored(zone.store)
+            # It remembers which it has written.
+            zone.heartbeats = Heartbeats(zone.store, zone.clock, zone.conf.service_down_time)
             zone.children = ZoneManager.from_conf(
                 zone.conf,
                 StoredChildren(zone.store, zone.secret_box),
@@ -189,6 +193,10 @@ class Scene:
         assert isinstance(zone.clock, SceneClock)
         zone.clock.advance(seconds)
         return zone
+
+    def end_connection(self, pid: int) -> None:
+        """End a connection, and wait until the server has let go of what it held."""
+        self.watch.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
 
     def close(self) -> None:
         """End all processes."""
@@ -330,7 +338,7 @@ def _fill(zone: Zone, host_ids: Mapping[str, str], calls: Mapping[str, Sequence[
     confirm(zone, PARENT, MEMBERS, [Attempt(MEMBER, 1)])
     desired.take(zone, PARENT, [DesiredOf(MEMBER, 1, Desired(1, Power.STOPPED))])
     _put(zone, LEFT, host_ids["h3"], InstanceStatus.ERROR, PlacementState.RELEASING)
-    for uuid in (SERVER, PLACING, LEAVING, ARRIVING, RESIZED):
+    for uuid in (SERVER, PLACING, LEAVING, ARRIVING, RESIZED, RESTING):
         _put(zone, uuid, host_ids["h2"])
     hosts.desired(zone.store, zone.heartbeats, AGENT, "agent")
     states = {
@@ -353,6 +361,8 @@ def _fill(zone: Zone, host_ids: Mapping[str, str], calls: Mapping[str, Sequence[
             mover.work(zone)
         if uuid == ARRIVING:
             hosts.report(zone, AGENT, "agent", [AgentReport(uuid, 1, AgentState.LEFT, left_for=2)])
+    actions.act(zone, ADMIN, RESTING, Action.SHELVE)
+    hosts.report(zone, AGENT, "agent", [AgentReport(RESTING, 1, AgentState.GONE)])
     hosts.desired(zone.store, zone.heartbeats, AGENT, "agent")
     # Its agent does not know of it yet.
     _put(zone, FRESH, host_ids["h1"], InstanceStatus.BUILD)

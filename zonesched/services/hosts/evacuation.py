@@ -49,8 +49,10 @@ def evacuate_host(zone: Zone, user_id: str, host_id: str, *, fenced: bool) -> tu
         moves_of_gone_hosts.end(tx, identity.next_change(tx), places, now, only_from=ended)
         if is_recovering:
             _end_expired(zone, tx, places, now)
-        there, releasing = ([p for p in places(tx, host_id) if p.uuid in uuids] for places in read[:2])
+        there, releasing = (places(tx, host_id) for places in read[:2])
+        # What has arrived since it was locked for is only counted, if it moves.
         under_way = moves.living(tx, [p.uuid for p in there])
+        there, releasing = ([p for p in some if p.uuid in uuids] for some in (there, releasing))
         _return(tx, releasing, now)
         note_offloaded(tx, identity.next_change(tx), releasing, now)
         return _leave(zone, tx, user_id, [p for p in there if p.uuid not in under_way]), len(under_way)
