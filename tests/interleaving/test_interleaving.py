@@ -69,6 +69,7 @@ SECOND = {
     "recovered+agent_told": "14a8b144a",
     "renamed+secrets_encrypted": "4a11b4a",
     "child_forgot+start_in_child": "7b2a6b",
+    "group_deleted+group_deleted": "2a1b1a2b",
     "arrivals_evacuated+move_reported": "4b5a23b33a",
 }
 

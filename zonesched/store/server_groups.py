@@ -97,9 +97,9 @@ def count(tx: Connection, project_id: str) -> int:
     return int(tx.execute(statement).scalar_one())
 
 
-def delete(tx: Connection, group_id: str) -> None:
-    """Delete a group; its instances keep its id."""
-    tx.execute(sa.delete(t.server_groups).where(COLUMNS.id == group_id))
+def delete(tx: Connection, group_id: str) -> bool:
+    """Delete a group; its instances keep its id. False where it is not there any more."""
+    return bool(tx.execute(sa.delete(t.server_groups).where(COLUMNS.id == group_id)).rowcount)
 
 
 def members(tx: Connection, caller_id: str, group_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:

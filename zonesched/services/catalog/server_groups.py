@@ -83,7 +83,9 @@ def delete(store: Store, caller: Caller, group_id: str) -> None:
 
     def fn(tx: Transaction) -> None:
         _existing(tx, caller, group_id)
-        rows.delete(tx, group_id)
+        # Another call may have removed it since.
+        if not rows.delete(tx, group_id):
+            raise _unknown()
 
     store.write(fn)
 
@@ -117,8 +119,12 @@ def resolve(store: Store, caller: Caller, ref: str, field: str) -> ServerGroup:
 def _existing(tx: Transaction, caller: Caller, group_id: str) -> OwnedGroup:
     found = rows.read_one(tx, group_id)
     if found is None or (caller.role is not Role.ADMIN and found.project_id != caller.project_id):
-        raise NotFound("There is no such server group.", code="server_group_not_found", field="id")
+        raise _unknown()
     return found
+
+
+def _unknown() -> NotFound:
+    return NotFound("There is no such server group.", code="server_group_not_found", field="id")
 
 
 def _views(zone_uuid: str, tx: Transaction, found: Sequence[OwnedGroup]) -> list[ServerGroupView]:
