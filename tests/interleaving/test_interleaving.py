@@ -70,6 +70,7 @@ SECOND = {
     "renamed+secrets_encrypted": "4a11b4a",
     "child_forgot+start_in_child": "7b2a6b",
     "group_deleted+group_deleted": "2a1b1a2b",
+    "parent_limited+parent_user_deleted": "2a9b7a",
     "arrivals_evacuated+move_reported": "4b5a23b33a",
 }
 

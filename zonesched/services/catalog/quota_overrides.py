@@ -10,8 +10,9 @@ from zonesched.services.catalog import users
 from zonesched.services.state.quotas import Limit, Quotas
 from zonesched.store import quota_overrides as rows
 from zonesched.store import usage
+from zonesched.store import users as user_rows
 from zonesched.store.store import Store, Transaction
-from zonesched.store.users import User, read_all
+from zonesched.store.users import User
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class AllQuotaOverrides:
 
 def list_all(store: Store) -> AllQuotaOverrides:
     """List all quota overrides."""
-    found, known = store.read(lambda tx: (rows.read_all(tx), read_all(tx)))
+    found, known = store.read(lambda tx: (rows.read_all(tx), user_rows.read_all(tx)))
     names = {user.id: user.name for user in known if user.role is Role.PARENT}
     return AllQuotaOverrides(
         {subject: own for subject, own in found.items() if subject not in names},
@@ -112,6 +113,9 @@ def change_parent(store: Store, quotas: Quotas, name: str, wanted: Mapping[str, 
 
     def fn(tx: Transaction) -> LimitsView:
         parent = users.existing_parent(tx, name)
+        # Limits of a user that is removed meanwhile would outlast it, as those of a project.
+        if not user_rows.lock_secret(tx, parent.id):
+            raise users.unknown()
         rows.write(tx, parent.id, wanted)
         return _parent(quotas, tx, parent)
 

@@ -90,7 +90,7 @@ def set_secret(zone: Zone, name: str, password: str = "") -> NewUser:
     stored, secret = _proof(zone.clock, user.role, password, zone.passwords.cost)
 
     if not _replace(zone, user.id, lambda tx: rows.set_secret(tx, user.id, stored)):
-        raise NotFound("There is no such user.", code="user_not_found", field="name")
+        raise unknown()
     return NewUser(_view(user), secret)
 
 
@@ -248,10 +248,15 @@ def _for_parent(role: Role, explained: Explained) -> Explained:
     return explained
 
 
+def unknown() -> NotFound:
+    """Return the fault of a user that is not there."""
+    return NotFound("There is no such user.", code="user_not_found", field="name")
+
+
 def _existing(tx: Transaction, name: str) -> User:
     user = rows.read_by_name(tx, name)
     if user is None:
-        raise NotFound("There is no such user.", code="user_not_found", field="name")
+        raise unknown()
     return user
 
 
