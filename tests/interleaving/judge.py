@@ -18,6 +18,7 @@ from tests.interleaving.scene import BOUNDED, Scene
 from zonesched.errors import ZoneschedError
 from zonesched.model.placement import BuildAnswer, BuildState
 from zonesched.services.audit import audit
+from zonesched.store.outages import outage
 
 _PASSTHROUGH = """regexp_replace(passthrough, '(encrypted_user_data":")[^"]*', '\\1')"""
 OUTCOME = {
@@ -60,12 +61,17 @@ no numbers of changes, no drawn ids."""
 def faults(scene: Scene, players: Sequence[Player]) -> Iterator[str]:
     """Find violated rules once all players have ended; the zones' clocks stand."""
     for player in players:
-        if player.error is not None and not isinstance(player.error, ZoneschedError):
+        if player.error is not None and not _is_heard(player, player.error):
             yield f"error {player.letter}: {_described(player.error)}"
     yield from _rooms(scene.watch)
     yield from _audited(scene)
     yield from _over_quota(scene.watch)
     yield from _answers(scene.watch, players)
+
+
+def _is_heard(player: Player, error: BaseException) -> bool:
+    """Tell whether the error is a refusal, or that of a player who was struck and lost its connection."""
+    return isinstance(error, ZoneschedError) or (player.strike is not None and outage(error) is not None)
 
 
 def outcome(scene: Scene, players: Sequence[Player]) -> str:

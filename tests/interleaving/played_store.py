@@ -44,7 +44,17 @@ class SteppingCursor(PipelinedCursor):
     """Cursor that waits for its player's turn before each statement."""
 
     def execute(self, query: Any, *args: Any, **kwargs: Any) -> Self:
+        if query == "COMMIT":
+            return self._commit(query)
         return super().execute(self._step(query), *args, **kwargs)
+
+    def _commit(self, query: str) -> Self:
+        """Commit, after the player's turn for that."""
+        done, player = super().execute(query), present()
+        if player is not None and not player.hears(self.connection.info.backend_pid):
+            # Raises the driver's own error.
+            super().execute("SELECT 1")
+        return done
 
     def executemany(self, query: Any, *args: Any, **kwargs: Any) -> None:
         super().executemany(self._step(query), *args, **kwargs)
@@ -124,3 +134,5 @@ def _before_commit(connection: Connection) -> None:
     if player is not None:
         driver: Any = connection.connection.dbapi_connection
         player.pause(driver.info.backend_pid, "COMMIT")
+        # As where statements were sent ahead: the commit goes through the cursor.
+        driver.begin_pipeline()

@@ -18,13 +18,33 @@ class Standing(enum.Enum):
     ENDED = "ended"
 
 
+class Blow(enum.Enum):
+    """DIES: the process ends before a statement. UNHEARD: a commit is done, and its answer is lost."""
+
+    DIES = "dies"
+    UNHEARD = "unheard"
+
+
+@dataclass(frozen=True)
+class Strike:
+    """Blow to a player at the step of this number, from 1. `end` ends the connection of a pid."""
+
+    at: int
+    blow: Blow
+    end: Callable[[int], object] = field(repr=False)
+
+
+class Killed(BaseException):
+    """The process is gone; nothing of it may catch this."""
+
+
 @dataclass(eq=False)
 class Player:
     """One caller of a service, in a thread of its own.
 
     `letter`: its name in orders. `conflicts`: SQLSTATEs of the transactions that were rolled back. `steps`:
-    the statements that it has begun. `goes_on`: whether the next turn is its own as well, which saves two
-    switches of threads. `changed` guards all of it.
+    the statements that it has begun. `strike`: what happens to its process. `goes_on`: whether the next turn
+    is its own as well, which saves two switches of threads. `changed` guards all of it.
     """
 
     letter: str
@@ -40,6 +60,7 @@ class Player:
     error: BaseException | None = None
     conflicts: Counter[str] = field(default_factory=Counter)
     steps: list[str] = field(default_factory=list)
+    strike: Strike | None = None
     _has_turn: bool = False
     _is_writing: bool = False
 
@@ -68,6 +89,18 @@ class Player:
             # A rollback to a savepoint frees locks in the middle of a transaction.
             self.has_freed = statement.startswith("ROLLBACK")
             self.steps.append(statement)
+        if self.strike is not None and self.strike.blow is Blow.DIES and len(self.steps) >= self.strike.at:
+            # What it has begun the server rolls back.
+            self.strike.end(pid)
+            raise Killed
+
+    def hears(self, pid: int) -> bool:
+        """Tell whether the answer to a statement arrives; else the server has ended the connection."""
+        strike = self.strike
+        if strike is None or strike.blow is not Blow.UNHEARD or len(self.steps) != strike.at:
+            return True
+        strike.end(pid)
+        return False
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -93,6 +126,8 @@ class Player:
             self.result = self.act()
         except Exception as error:
             self.error = error
+        except Killed:
+            pass
         finally:
             with self.changed:
                 self.standing, self.is_waiting = Standing.ENDED, False

@@ -6,10 +6,11 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
+from tests.builders.one_zone import AGENT
 from tests.interleaving import judge
 from tests.interleaving.kinds import Kind
 from tests.interleaving.order import (
@@ -21,9 +22,13 @@ from tests.interleaving.order import (
     to_text,
     with_one_change,
 )
-from tests.interleaving.player import Player
+from tests.interleaving.player import Blow, Player, Strike
 from tests.interleaving.scene import Scene
 from tests.interleaving.turns import play
+from zonesched.errors import ZoneschedError
+from zonesched.services.boot import provision
+from zonesched.services.hosts import hosts
+from zonesched.store import reservations
 
 LETTERS = "abc"
 MOST_WHOLE = 1000
@@ -89,6 +94,13 @@ class Schedules:
         """Play one order."""
         return self._compared(self._play_once(order))
 
+    def struck(self, order: Order, at: int, blow: Blow) -> Played:
+        """Play one order in which the first player is struck at one of its steps.
+
+        What it did is done again by another process, as its callers would, and as its loops do.
+        """
+        return self._play_once(order, Strike(at, blow, self._scene.end_connection))
+
     def without(self, removal: AbstractContextManager[None], order: Order) -> Played:
         """Play one order with something taken away; the orders of whole transactions are those with it."""
         with removal:
@@ -106,7 +118,7 @@ class Schedules:
             return played
         return replace(played, wrong=(f"in turn: {'; '.join(differs)}",))
 
-    def _play_once(self, order: Order) -> Played:
+    def _play_once(self, order: Order, strike: Strike | None = None) -> Played:
         scene = self._scene
         scene.begin(self._damage)
         changed = threading.Condition()
@@ -114,7 +126,10 @@ class Schedules:
             Player(letter, partial(kind.act, scene, scene.zones[number], number), changed)
             for number, (letter, kind) in enumerate(zip(LETTERS, self._kinds, strict=False))
         ]
+        players[0].strike = strike
         letters = play(players, order, scene.watch)
+        if strike is not None:
+            self._recover()
         for number, kind in enumerate(self._kinds):
             if kind.looks_again:
                 kind.act(scene, scene.zones[number], number)
@@ -132,6 +147,21 @@ class Schedules:
             steps=[(player.letter, len(player.steps)) for player in players],
             statements=[player.steps for player in players],
         )
+
+    def _recover(self) -> None:
+        """Let another process do what the struck one was asked for, and the boots whose leases are over."""
+        scene, number = self._scene, len(self._scene.zones) - 1
+        zone = scene.zones[number]
+        with suppress(ZoneschedError):
+            self._kinds[0].act(scene, zone, number)
+        # The second time for a boot that waits, since the agents were silent at the first.
+        for _ in range(2):
+            now = scene.later(zone, zone.conf.boot_lease + 1).clock.now()
+            hosts.beat(zone, AGENT, "agent")
+            zone.heartbeats.write()
+            take_lease = partial(reservations.take_lease, now=now, duration_s=zone.conf.boot_lease)
+            while (lease := zone.store.write(take_lease)) is not None:
+                provision.carry_on(zone, lease)
 
     def _compared(self, played: Played) -> Played:
         """Add a violation to a schedule of which comes what no order of whole transactions brings about."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import combinations_with_replacement
 from pathlib import Path
@@ -13,6 +13,7 @@ from tests.builders.migrated import a_database
 from tests.builders.postgresql import databases
 from tests.interleaving.kinds import DANGEROUS, KINDS
 from tests.interleaving.order import TO_THE_END, After, Given, Order
+from tests.interleaving.player import Blow
 from tests.interleaving.removal import rewritten, without_lock
 from tests.interleaving.scene import Scene
 from tests.interleaving.schedule import Schedules
@@ -103,6 +104,29 @@ def test_a_worker_whose_lease_is_over_claims_nothing_for_a_move(scene: Scene) ->
     interrupted = After("a", "^INSERT INTO placements")
 
     assert schedules(scene, "move+move_overdue").judged(interrupted).wrong == ()
+
+
+def strokes(blow: Blow, steps: Sequence[str]) -> list[int]:
+    """The steps, by their numbers from 1, at which a blow differs from none."""
+    return [n for n, step in enumerate(steps, 1) if blow is Blow.DIES or step == "COMMIT"]
+
+
+@pytest.mark.parametrize(
+    ("pair", "order"), [("batch", ""), ("batch+lease_taken_over", "4b"), ("batch+new_deleted", "6b")]
+)
+def test_each_boot_of_a_batch_is_decided_once_though_its_process_is_struck_at_any_step(
+    scene: Scene, pair: str, order: str
+) -> None:
+    found, steps = schedules(scene, pair), schedules(scene, "batch").judged(Given([])).statements[0]
+    wrong: list[object] = []
+    for blow in Blow:
+        for at in strokes(blow, steps):
+            played = found.struck(Given.from_text(order), at, blow)
+            undecided = scene.watch.execute("SELECT id FROM reservations WHERE state = 'open'").fetchall()
+            if played.wrong or undecided:
+                wrong.append((blow, at, played.order, played.wrong, undecided))
+
+    assert wrong == []
 
 
 CAPACITY = r"AND inventories\.used \+ [^<]*<= inventories\.capacity"
