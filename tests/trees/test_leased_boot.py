@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders.boots import FLAVOR, boot, rows
+from tests.builders.one_zone import sql
 from tests.builders.tree import Tree, a_host
 from zonesched.services.boot.leased_boot import LeasedBoot
 from zonesched.services.boot.offers import Selected
@@ -80,3 +81,28 @@ def test_a_worker_whose_boot_another_one_has_taken_over_changes_nothing_as_it_en
 
     # then the other one's lease goes on, and nothing is noted
     assert rows(tree, "root", "SELECT * FROM reservations") == before
+
+
+@pytest.mark.parametrize("flavor", ["small", "huge"])
+def test_a_boot_that_the_database_does_not_have_any_more_is_left_without_a_traceback(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, flavor: str
+) -> None:
+    # given an accepted boot, for which there is a host or none
+    tree = Tree(tmp_path)
+    root = tree.add("root", hosts_=[a_host("h1")])
+    tree.poll()
+    for name, vcpus in (("small", 1), ("huge", 1000)):
+        body = {"flavor": {"name": name, "vcpus": vcpus, "ram": 64, "disk": 1}}
+        assert root.client().post("/flavors", body).status == 200
+    boot(tree, flavorRef=flavor, num_instances=1)
+
+    # when a server takes over that lacks its commit
+    for table in ("instances", "reservations"):
+        sql(root.zone, f"DELETE FROM {table}")
+    tree.settle()
+
+    # then its worker leaves it, in a line
+    said = [(record.levelname, record.exc_info) for record in caplog.records]
+    assert set(said) == {("WARNING", None)}
+    assert root.zone.boots.in_hand == 0
+    assert rows(tree, "root") == []

@@ -152,8 +152,8 @@ def _work(zone: Zone, lease: Lease, work: Callable[[], None]) -> None:
 def _work_safely(zone: Zone, lease: Lease, work: Callable[[], None]) -> None:
     try:
         work()
-    except LeaseLost:
-        log.warning("another worker has taken reservation %s over", lease.reservation_id)
+    except LeaseLost as lost:
+        log.warning("work on reservation %s is left: %s", lease.reservation_id, lost.message)
     except provision.NoProgress as stuck:
         log.error("reservation %s is postponed: %s", lease.reservation_id, stuck)
         _postpone(zone, lease)

@@ -245,6 +245,12 @@ def read_one(tx: Connection, caller_id: str, reservation_id: str) -> Reservation
     return _from_row(_ONE.all(tx, b_id=reservation_id, b_caller=caller_id)[0])
 
 
+def find(tx: Connection, caller_id: str, reservation_id: str) -> Reservation | None:
+    """Read a caller's reservation; None where there is none."""
+    row = _ONE.first(tx, b_id=reservation_id, b_caller=caller_id)
+    return None if row is None else _from_row(row)
+
+
 def take_lease(tx: Connection, now: float, duration_s: float) -> Lease | None:
     """Lease the reservation that is due first; None when none is due."""
     row = _DUE.first(tx, now=now)

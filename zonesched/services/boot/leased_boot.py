@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from zonesched.errors import LeaseLost
 from zonesched.services.boot.boot_progress import Progress, progress, with_holds, with_places
 from zonesched.services.boot.offers import Selected
 from zonesched.services.state.boot_queue import NewBoot
@@ -55,7 +56,7 @@ class LeasedBoot:
         self.progress, self._is_current = found or self.progress, found is not None
 
     def reread(self) -> None:
-        """Read the rows again, unless what was just written is noted."""
+        """Read the rows again, unless what was just written is noted. Raises LeaseLost without a row."""
         if self._is_current:
             self._is_current = False
             return
@@ -121,6 +122,10 @@ def _rows_of(store: Store, lease: Lease) -> tuple[Progress, Reservation]:
     def fn(tx: Transaction) -> tuple[Progress, Reservation]:
         members = instances.members(tx, caller_id, reservation_id)
         places = placements.of_boot(tx, caller_id, reservation_id)
-        return progress(members, places), reservations.read_one(tx, caller_id, reservation_id)
+        reservation = reservations.find(tx, caller_id, reservation_id)
+        if reservation is None:
+            # The database of another server, which lacks the last commits.
+            raise LeaseLost(f"Reservation {reservation_id} is not there any more.")
+        return progress(members, places), reservation
 
     return store.read(fn)
