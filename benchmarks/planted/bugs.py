@@ -165,9 +165,9 @@ NOTHING_LOST_NOTHING_TWICE = (
     Bug(
         name="late confirm forgotten",
         breaks="an instance that was confirmed before its cancel runs in the child for ever",
-        path="zonesched/services/placing/child_calls.py",
-        right="(State.CANCELLING, BuildState.CONFIRMED): State.RELEASING",
-        wrong="(State.CANCELLING, BuildState.CONFIRMED): State.GONE",
+        path="zonesched/model/placement_moves.py",
+        right="(_S.CANCELLING, BuildState.CONFIRMED): _S.RELEASING",
+        wrong="(_S.CANCELLING, BuildState.CONFIRMED): _S.GONE",
         tests=("tests/trees/test_parent_builds.py",),
     ),
     Bug(

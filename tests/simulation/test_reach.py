@@ -19,8 +19,7 @@ from tests.simulation.reach_rows import IMPOSSIBLE, answer_row, rows
 from zonesched.model.desired_state import LEGAL_IN, Action, Desired, Illegal, InstanceState, judge
 from zonesched.model.observed_state import Observed, Resizes
 from zonesched.model.placement import BuildState, InstanceStatus, PlacementState
-from zonesched.model.placement_moves import CHILD_MOVES, LOCAL_MOVES, Move
-from zonesched.services.placing import child_calls
+from zonesched.model.placement_moves import AFTER_ANSWER, CHILD_MOVES, LOCAL_MOVES, Move
 from zonesched.store import instance_actions
 from zonesched.store.metadata import metadata
 from zonesched.store.store import Store
@@ -64,7 +63,7 @@ def test_every_move_of_a_place_is_a_row() -> None:
     for kind, moves in (("host", LOCAL_MOVES), ("child", CHILD_MOVES)):
         for move in moves:
             assert f"{kind} place: {move.before.value} -> {move.after.value}" in names
-    for state, answer in child_calls._NEXT:
+    for state, answer in AFTER_ANSWER:
         assert answer_row(state, answer.value) in names
     assert not set(IMPOSSIBLE) & set(names)
 
@@ -90,7 +89,7 @@ def test_the_stored_corpus_names_every_row_and_point_once() -> None:
 @pytest.mark.parametrize("answer", [state for state in BuildState if state is not BuildState.GONE])
 def test_a_place_that_is_released_goes_by_the_end_of_its_delete_alone(answer: BuildState) -> None:
     assert answer_row(PlacementState.RELEASING, answer.value) not in rows()
-    assert (PlacementState.RELEASING, answer) not in child_calls._NEXT
+    assert (PlacementState.RELEASING, answer) not in AFTER_ANSWER
 
 
 def after(moves: Iterable[Move], *first: PlacementState) -> set[PlacementState]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,13 @@ import requests
 
 from tests.builders.boots import a_small_tree, boot, counts, delete_all, rows
 from tests.builders.crashes import inconsistencies
+from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Tamper, WsgiApp
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.services import background
 from zonesched.services.boot import leased_boot, provision
 from zonesched.services.boot.boot_progress import Step, next_step, progress, with_holds, with_places
+from zonesched.services.children import children
 from zonesched.store import reservations
 from zonesched.store.instances import Member
 from zonesched.store.placements import AskedChild, Placement
@@ -46,7 +49,7 @@ def test_a_boot_whose_step_changes_nothing_is_postponed_and_named_in_the_log(
     reservation_id = boot(tree, num_instances=2)
     right_step = next_step
     monkeypatch.setattr(provision, "next_step", lambda *_, **__: Step.CLOSE)
-    monkeypatch.setattr(provision._Boot, "_close", lambda self: None)
+    monkeypatch.setattr(provision._Boot, "_end", lambda self, *ended: None)
 
     # When
     with caplog.at_level(logging.ERROR):
@@ -132,7 +135,7 @@ def test_a_boot_over_children_ends_with_the_write_that_records_their_answers(
     monkeypatch.setattr(leased_boot, "_rows_of", read_again)
     background.work_on_boots(tree.nodes["root"].zone)
 
-    assert steps == [Step.PLACE, Step.SEND, Step.CONFIRM]
+    assert steps == [Step.PLACE, Step.SEND]
     assert rows(tree, "root", "SELECT state FROM reservations") == [("settled",)]
     assert {row[2] for row in rows(tree, "root")} == {"confirmed"}
     assert counts(tree, reservation_id) == {"BUILD": 12}
@@ -188,6 +191,50 @@ def test_an_instance_that_is_deleted_while_children_hold_is_not_confirmed(
     tree.settle()
     assert counts(tree, reservation_id) == {"BUILD": 11, "DELETED": 1}
     assert inconsistencies(tree) == []
+
+
+def lose_a_child(tree: Tree) -> None:
+    root = tree.nodes["root"].zone
+    (child_id,) = [k.child.id for k in root.children.snapshot() if k.child.name == "region"]
+    children.remove(root, child_id, force=True)
+
+
+def wait_for_the_end_of_the_holds(tree: Tree) -> None:
+    conf = tree.nodes["root"].zone.conf
+    tree.clock.advance(conf.hold - conf.hold_margin + 1)
+
+
+@pytest.mark.parametrize("happens", [lose_a_child, wait_for_the_end_of_the_holds])
+def test_nothing_is_confirmed_before_all_have_a_hold_with_time_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, happens: Callable[[Tree], None]
+) -> None:
+    # Given an all-or-nothing boot in child zones alone
+    tree = a_small_tree(tmp_path)
+    tree.register("root", [a_host("r1", vcpus=0)])
+    reservation_id = boot(tree, num_instances=6)
+    deliver = tree.network._deliver
+    calls: list[str] = []
+    late: list[Callable[[Tree], None]] = [happens]
+
+    def note_and_deliver(app: WsgiApp, request: requests.PreparedRequest) -> requests.Response:
+        if str(request.url).startswith((tree.nodes["region"].url, tree.nodes["leaf-b"].url)):
+            called = str(request.url).rsplit("/", 1)[1]
+            calls.extend({"servers", "confirm"} & {called})
+        response = deliver(app, request)
+        if calls == ["servers", "servers"] and late:
+            late.pop()(tree)
+        return response
+
+    # When some holds are lost or nearly over after the children have given all of them
+    monkeypatch.setattr(tree.network, "_deliver", note_and_deliver)
+    background.work_on_boots(tree.nodes["root"].zone)
+    tree.settle()
+
+    # Then confirms go out after the holds in their place
+    assert not late
+    assert "servers" in calls[2:]
+    assert "servers" not in calls[calls.index("confirm") :]
+    assert counts(tree, reservation_id) == {"BUILD": 6}
 
 
 def test_a_place_that_is_lost_at_its_confirm_is_found_anew(tmp_path: Path) -> None:

@@ -24,8 +24,14 @@ from zonesched.model.placement import (
     BuildState,
     PlacementState,
 )
-from zonesched.model.placement_moves import CHILD_MOVES, CHILD_STARTS, LOCAL_MOVES, LOCAL_STARTS, Move
-from zonesched.services.placing.child_calls import next_state
+from zonesched.model.placement_moves import (
+    CHILD_MOVES,
+    CHILD_STARTS,
+    LOCAL_MOVES,
+    LOCAL_STARTS,
+    Move,
+    next_state,
+)
 from zonesched.store import tables
 
 State = PlacementState

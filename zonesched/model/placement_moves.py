@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from zonesched.model.placement import PlacementState
+from zonesched.model.placement import BuildState, PlacementState
 
 _S = PlacementState
 
@@ -59,6 +59,7 @@ LOCAL_MOVES: Mapping[Move, str] = {
 
 CHILD_MOVES: Mapping[Move, str] = {
     Move(_S.INTENDED, _S.HELD): "the child answered `held`",
+    Move(_S.INTENDED, _S.CONFIRMING): "the children hold all of a boot, and its confirm was decided",
     Move(_S.INTENDED, _S.FAILED): "the child answered `failed`",
     Move(_S.INTENDED, _S.CANCELLING): "not answered, or not wanted any more",
     Move(_S.INTENDED, _S.GONE): "the child answered `gone`, or was removed",
@@ -79,3 +80,23 @@ CHILD_MOVES: Mapping[Move, str] = {
     Move(_S.RELEASING, _S.RELEASED): "the child answered the delete, or was removed",
 }
 """All moves of a placement in a child, and when each happens."""
+
+AFTER_ANSWER: Mapping[tuple[PlacementState, BuildState], PlacementState] = {
+    (_S.INTENDED, BuildState.HELD): _S.HELD,
+    (_S.INTENDED, BuildState.FAILED): _S.FAILED,
+    (_S.INTENDED, BuildState.GONE): _S.GONE,
+    (_S.CONFIRMING, BuildState.CONFIRMED): _S.CONFIRMED,
+    (_S.CONFIRMING, BuildState.FAILED): _S.FAILED,
+    (_S.CONFIRMING, BuildState.GONE): _S.GONE,
+    (_S.CANCELLING, BuildState.GONE): _S.GONE,
+    (_S.CANCELLING, BuildState.FAILED): _S.FAILED,
+    # An earlier confirm arrived first: the instance exists, so it has to be deleted.
+    (_S.CANCELLING, BuildState.CONFIRMED): _S.RELEASING,
+    (_S.RELEASING, BuildState.GONE): _S.RELEASED,
+}
+"""State to which an answer of its child moves a placement; any other answer moves it nowhere."""
+
+
+def next_state(state: PlacementState, answer: BuildState) -> PlacementState:
+    """Return the state to which a child's answer moves a placement; the same state when the call goes on."""
+    return AFTER_ANSWER.get((state, answer), state)

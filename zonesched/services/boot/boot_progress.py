@@ -95,7 +95,12 @@ class Progress:
         return self.promised + self._counted((*self.waiting, *self.needing[:offered]))
 
     def _counted(self, those: Sequence[Member | Placement]) -> int:
-        return sum(one.uuid not in self.retried for one in those)
+        return sum(one.uuid not in self.retried for one in those) if self.retried else len(those)
+
+    @property
+    def once_held(self) -> Progress:
+        """The progress once children hold all that is unanswered."""
+        return replace(self, unanswered=(), held=self.held + self.unanswered)
 
     def unanswered_by_flavor(self) -> Sequence[tuple[InstanceFlavor, Sequence[Placement]]]:
         """Group the unanswered builds by the flavors of their instances, all of a new boot in one."""

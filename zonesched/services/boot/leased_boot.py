@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from zonesched.errors import LeaseLost
+from zonesched.model.placement import LIVING_STATUSES
 from zonesched.services.boot.boot_progress import Progress, progress, with_holds, with_places
 from zonesched.services.boot.offers import Selected
 from zonesched.services.state.boot_queue import NewBoot
 from zonesched.services.zone import Zone
-from zonesched.store import identity, instances, locks, placements, reservations
+from zonesched.store import identity, instances, locks, moves, pending_instances, placements, reservations
 from zonesched.store.placements import Placement
 from zonesched.store.reservations import Lease, Reservation, ReservationState
 from zonesched.store.store import Store, Transaction
@@ -69,6 +70,22 @@ class LeasedBoot:
             self.write(lambda tx, change, now: None)
         self._unwritten = selected
         self.reservation = self._with_select(self.reservation)
+
+    def last_places(self, tx: Transaction, uuids: Sequence[str]) -> Mapping[str, int]:
+        """Return the number of the last placement (0 for none) of each of these instances, by uuid.
+
+        Those that need none any more, since they have ended after the boot was read, are left out.
+        """
+        if pending_instances.count_never_placed(tx, uuids) == len(uuids):
+            return dict.fromkeys(uuids, 0)
+        read_as = {i.uuid: i.attempt for i in self.progress.needing}
+        present = instances.current_statuses(tx, uuids)
+        last = moves.last_numbers(tx, [uuid for uuid in uuids if present[uuid].attempt])
+        return {
+            uuid: last.get(uuid, 0)
+            for uuid in uuids
+            if present[uuid].status in LIVING_STATUSES and present[uuid].attempt == read_as[uuid]
+        }
 
     def write(
         self,

@@ -37,7 +37,7 @@ from zonesched.services.select import select
 from zonesched.services.select.faults import NOT_ALL_ANSWERED
 from zonesched.services.state.boot_queue import NewBoot
 from zonesched.services.zone import Zone
-from zonesched.store import instances, moves, placements, reservations
+from zonesched.store import instances, placements, reservations
 from zonesched.store.instances import Member
 from zonesched.store.placements import AskedChild, Placement
 from zonesched.store.reservations import Lease, Reservation, ReservationState
@@ -115,9 +115,12 @@ class _Boot:
     @property
     def step(self) -> Step:
         """Next step, derived from the rows as they were read last."""
+        return self._step_at(self._at)
+
+    def _step_at(self, at: Progress) -> Step:
         zone = self._zone
         return next_step(
-            self._at,
+            at,
             min_count=self._required,
             whole=self._reservation.spec.policy is Policy.AFFINITY,
             can_place=not self._nothing_left,
@@ -140,22 +143,22 @@ class _Boot:
 
     def take(self, step: Step) -> None:
         """Do one step."""
+        at = self._at
         match step:
             case Step.SEND:
                 self._send()
             case Step.PLACE:
                 self._place()
             case Step.GIVE_UP:
-                self._give_up()
+                self._end(at.needing, (*at.held, *at.waiting, *at.confirming, *at.confirmed), at.kept)
             case Step.DROP_HELD:
-                self._drop(self._at.held, GROUP_BROKEN)
+                self._drop(at.held, GROUP_BROKEN)
             case Step.DROP_LATE:
-                late = self._at.late(self._zone.clock.now(), self._zone.conf.hold_margin)
-                self._drop(late, HOLD_LATE)
+                self._drop(at.late(self._zone.clock.now(), self._zone.conf.hold_margin), HOLD_LATE)
             case Step.CONFIRM:
                 self._confirm()
             case Step.CLOSE:
-                self._close()
+                self._end(at.needing, (), ())
 
     def give_back(self, step: Step) -> None:
         """End the lease: SETTLED, or due for the next select or when the last hold has expired."""
@@ -170,21 +173,25 @@ class _Boot:
 
     def _send(self) -> None:
         """Send INTENDED builds and cancel unanswered ones; an instance moves once its cancel is certain."""
-        zone, at = self._zone, self._at
+        zone, at, lease = self._zone, self._at, self._rows.lease
         unanswered: list[Placement] = []
         held: list[Placement] = []
         all_tried = True
-        for flavor, some in at.unanswered_by_flavor():
+        groups = at.unanswered_by_flavor()
+        # Where these holds alone decide on the confirm, the write that records them decides it.
+        confirm_all = not at.held and len(groups) == 1 and self._step_at(at.once_held) is Step.CONFIRM
+        for flavor, some in groups:
             budget_s = self._time_limit_s((*at.held, *held, *some))
             spec = replace(self._request_for(flavor), time_budget_s=budget_s)
-            sent = child_calls.send_builds(zone, some, spec, zone.conf.hold, self._rows.lease)
+            sent = child_calls.send_builds(zone, some, spec, zone.conf.hold, lease, confirm_all=confirm_all)
+            if sent.confirming:
+                self._call_confirms(sent.confirming, all_decided=True)
+                return
             unanswered += sent.unanswered
             held += sent.held
             all_tried &= sent.all_tried
         if not all_tried:
-            self._rows.write(
-                lambda tx, change, now: reservations.note_reason(tx, self._rows.lease, NOT_ALL_ANSWERED)
-            )
+            self._rows.write(lambda tx, change, now: reservations.note_reason(tx, lease, NOT_ALL_ANSWERED))
         self._offers.put_last({p.where.child_id for p in unanswered if isinstance(p.where, AskedChild)})
         self._drop(unanswered, "no_answer")
         self._rows.note_holds(held)
@@ -325,23 +332,21 @@ class _Boot:
 
     def _new_places(self, tx: Transaction, now: float, entry_of: Mapping[str, Entry]) -> list[NewPlace]:
         """Return a place for each instance that needs one, except those deleted since they were read."""
-        present = instances.current_statuses(tx, list(entry_of))
-        read_as = {i.uuid: i.attempt for i in self._at.needing}
-        last = moves.last_numbers(tx, [uuid for uuid in entry_of if present[uuid].attempt])
+        last = self._rows.last_places(tx, list(entry_of))
         retained_until = now + self._zone.conf.hold + self._zone.conf.retry_window
         found: list[NewPlace] = []
         for uuid, entry in entry_of.items():
-            at, place = present[uuid], entry.place
-            if at.status in LIVING_STATUSES and at.attempt == read_as[uuid]:
+            if uuid in last:
+                place = entry.place
                 spare = self._offers.spare_blobs(place, len(entry_of)) if isinstance(place, ChildBlob) else ()
-                found.append(NewPlace(uuid, last.get(uuid, 0) + 1, place, retained_until, spare))
+                found.append(NewPlace(uuid, last[uuid] + 1, place, retained_until, spare))
         return found
 
     # -- ending --------------------------------------------------------------------------------------------
 
     def _confirm(self) -> None:
         """Confirm what is held: local hosts at once, children as soon as they answer."""
-        zone, at, held = self._zone, self._at, self._at.held
+        zone, held = self._zone, self._at.held
 
         def fn(tx: Transaction, change: int, now: float) -> tuple[list[Placement], list[Placement]]:
             living = [p for p in held if p.hold_expires_at > now]
@@ -355,21 +360,17 @@ class _Boot:
 
         confirming, built = self._rows.write(fn, held)
         zone.wake.agents(built)
+        self._call_confirms(confirming, all_decided=len(confirming) + len(built) == len(held))
+
+    def _call_confirms(self, confirming: Sequence[Placement], *, all_decided: bool) -> None:
+        """Call children to build. `all_decided`: no hold was lost before its confirm was decided."""
         # Nothing follows the answers of children if all have a place: they end the work with their own write.
-        is_last = not (at.needing or at.waiting) and len(confirming) + len(built) == len(held)
+        is_last = all_decided and not (self._at.needing or self._at.waiting)
         end = self._rows.settle if is_last else None
-        self.finished = child_calls.send_confirms(zone, confirming, self._rows.lease, end).ended
-
-    def _give_up(self) -> None:
-        """End all instances and their placements: fewer than min_count can be placed."""
-        at = self._at
-        self._end(at.needing, (*at.held, *at.waiting, *at.confirming, *at.confirmed), at.kept)
-
-    def _close(self) -> None:
-        """End the instances that could not be placed; the others stay."""
-        self._end(self._at.needing, (), ())
+        self.finished = child_calls.send_confirms(self._zone, confirming, self._rows.lease, end).ended
 
     def _end(self, unplaced: Sequence[Member], placed: Sequence[Placement], kept: Sequence[str]) -> None:
+        """End instances without a place, and with them, as too few are left, those in `placed` and `kept`."""
         why = self._reservation.reason or "no_valid_host"
         # An instance whose build failed keeps that reason when it cannot be placed again.
         resting = {i.uuid for i in unplaced if i.is_unshelving}

@@ -26,10 +26,11 @@ from zonesched.model.placement import (
     InstanceStatus,
     PlacementState,
 )
+from zonesched.model.placement_moves import next_state
 from zonesched.model.request_spec import RequestSpec
 from zonesched.seams import Done
 from zonesched.services.placing import build_retry
-from zonesched.services.placing.placement_moves import advance
+from zonesched.services.placing.placement_moves import advance, advance_together
 from zonesched.services.zone import Zone
 from zonesched.store import identity, instances, locks, placements, reservations
 from zonesched.store.placements import AskedChild, Placement
@@ -64,11 +65,12 @@ class _Batch:
 class Sent:
     """The result of sending builds: placements that were not moved, and those that are held now.
 
-    `all_tried`: no child was busy.
+    `confirming`: the held ones, where their confirm was decided. `all_tried`: no child was busy.
     """
 
     unanswered: Sequence[Placement]
     held: Sequence[Placement]
+    confirming: Sequence[Placement]
     all_tried: bool
 
 
@@ -92,12 +94,19 @@ End = Callable[[Transaction, float], None]
 
 
 def send_builds(
-    zone: Zone, sent: Sequence[Placement], spec: RequestSpec, hold_s: float, lease: Lease | None = None
+    zone: Zone,
+    sent: Sequence[Placement],
+    spec: RequestSpec,
+    hold_s: float,
+    lease: Lease | None = None,
+    *,
+    confirm_all: bool = False,
 ) -> Sent:
     """Ask children to hold these INTENDED placements, for longer than this zone holds them itself.
 
     Children that have not answered within the spec's time budget are not waited for. A hold that ends before
     this zone's own, and too soon to be confirmed, counts as unanswered: else it would end the others with it.
+    `confirm_all`: if all are held, and for long enough, the write that records it decides their confirm too.
     """
     sent_at = zone.clock.now()
     # Read here and not for each answer, which takes as long as the rest of its work.
@@ -136,10 +145,13 @@ def send_builds(
             busy.append(batch.child_id)
         return answers
 
-    recorded = _call_children(zone, sent, call, lease, expiry, timeout_s=spec.time_budget_s)
+    recorded = _call_children(
+        zone, sent, call, lease, expiry, timeout_s=spec.time_budget_s, confirm_all=confirm_all
+    )
     all_tried = not (recorded.unanswered or busy)
     held = [p for p in recorded.moved if p.state is State.HELD]
-    return Sent(recorded.unanswered, held, all_tried)
+    confirming = [p for p in recorded.moved if p.state is State.CONFIRMING]
+    return Sent(recorded.unanswered, held, confirming, all_tried)
 
 
 def send_confirms(
@@ -208,7 +220,7 @@ def send_deletes(zone: Zone, releasing: Sequence[Placement]) -> None:
             # A child that is not there is not called for each of them.
             rest = releasing[start + DELETES_AT_ONCE :]
             if rest:
-                zone.store.write(partial(_record, zone, rest, {}, None, _no_end, None))
+                zone.store.write(partial(_record, zone, rest, {}, None, _no_end, None, False))
             return
 
 
@@ -265,10 +277,12 @@ def _call_children(
     end: End | None = None,
     timeout_s: float = math.inf,
     untried: Collection[tuple[str, int]] = (),
+    confirm_all: bool = False,
 ) -> Recorded:
     """Call each child once per reservation, in parallel, and record the answers.
 
-    `untried`: the keys of placements that the calls have left out, which stay as they are.
+    `untried`: the keys of placements that the calls have left out, which stay as they are. `confirm_all` as
+    in `send_builds`.
     """
     batches = _batches(sent)
     timeout_s = min(timeout_s, zone.conf.build_timeout)
@@ -296,7 +310,8 @@ def _call_children(
     is_there = {b.child_id for b, outcome in zip(batches, outcomes, strict=True) if isinstance(outcome, Done)}
     tried = [batch for n, batch in enumerate(batches) if n in begun or batch.child_id not in is_there]
     sent_all = [p for batch in tried for p in batch.placements if p.key not in untried]
-    return zone.store.write(partial(_record, zone, sent_all, by_key, lease, expiry, end))
+    confirm_all = confirm_all and len(sent_all) == len(sent)
+    return zone.store.write(partial(_record, zone, sent_all, by_key, lease, expiry, end, confirm_all))
 
 
 def _batches(sent: Sequence[Placement]) -> list[_Batch]:
@@ -314,6 +329,7 @@ def _record(
     lease: Lease | None,
     expiry: Expiry,
     end: End | None,
+    confirm_all: bool,
     tx: Transaction,
 ) -> Recorded:
     now = zone.clock.now()
@@ -336,6 +352,20 @@ def _record(
         ends.append(end_at)
     # All holds of a call end together, as a parent must not tell by their ends which child has them.
     held_until = min(ends, default=math.inf)
+    all_held = not unanswered and all(to is State.HELD for _, to, _ in answered)
+    if confirm_all and all_held and held_until >= now + zone.conf.hold_margin:
+        confirming = advance_together(
+            tx,
+            change,
+            zone.uuid,
+            sent,
+            State.CONFIRMING,
+            now,
+            hold_expires_at=held_until,
+            repeat_in_s=zone.conf.retry_pause,
+        )
+        if confirming:
+            return Recorded((), confirming, ended=False)
     moves: defaultdict[tuple[PlacementState, str], list[Placement]] = defaultdict(list)
     for p, to, answer in answered:
         if p.state is State.CONFIRMING and to is State.FAILED:
@@ -367,23 +397,3 @@ def _reason_of(placement: Placement, to: PlacementState, answer: BuildAnswer) ->
 def pause_s(conf: Conf, calls: int) -> float:
     """Return the seconds until the next repeat after `calls` unanswered calls: doubled up to a limit."""
     return float(min(conf.retry_pause_max, conf.retry_pause * 2 ** min(calls, 30)))
-
-
-def next_state(state: PlacementState, answer: BuildState) -> PlacementState:
-    """Return the state to which a child's answer moves a placement; the same state when the call goes on."""
-    return _NEXT.get((state, answer), state)
-
-
-_NEXT = {
-    (State.INTENDED, BuildState.HELD): State.HELD,
-    (State.INTENDED, BuildState.FAILED): State.FAILED,
-    (State.INTENDED, BuildState.GONE): State.GONE,
-    (State.CONFIRMING, BuildState.CONFIRMED): State.CONFIRMED,
-    (State.CONFIRMING, BuildState.FAILED): State.FAILED,
-    (State.CONFIRMING, BuildState.GONE): State.GONE,
-    (State.CANCELLING, BuildState.GONE): State.GONE,
-    (State.CANCELLING, BuildState.FAILED): State.FAILED,
-    # An earlier confirm arrived first: the instance exists, so it has to be deleted.
-    (State.CANCELLING, BuildState.CONFIRMED): State.RELEASING,
-    (State.RELEASING, BuildState.GONE): State.RELEASED,
-}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.store import instances, placements, reservations
 from zonesched.store.placements import AskedChild, Placement
+from zonesched.store.prepared import run_text
 from zonesched.store.store import Transaction
 
 State = PlacementState
@@ -57,6 +58,36 @@ def advance(
     if hold_expires_at:
         return [p.in_state(to, hold_expires_at=hold_expires_at) for p in moved]
     return [p.in_state(to) for p in moved]
+
+
+def advance_together(
+    tx: Transaction,
+    change: int,
+    zone_uuid: str,
+    advanced: Sequence[Placement],
+    to: PlacementState,
+    now: float,
+    *,
+    hold_expires_at: float,
+    repeat_in_s: float,
+) -> list[Placement]:
+    """Move all of these placements as `advance` does, or none if one of them has moved since it was read."""
+    run_text(tx, "SAVEPOINT all_moved")
+    moved = advance(
+        tx,
+        change,
+        zone_uuid,
+        advanced,
+        to,
+        now,
+        hold_expires_at=hold_expires_at,
+        repeat_in_s=repeat_in_s,
+    )
+    if len(moved) < len(advanced):
+        moved = []
+        run_text(tx, "ROLLBACK TO all_moved")
+    run_text(tx, "RELEASE all_moved")
+    return moved
 
 
 def _end_instances(tx: Transaction, change: int, ended: Iterable[Placement], reason: str, now: float) -> None:
