@@ -16,7 +16,7 @@ from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU
 from zonesched.model.views import HostForm, InventoryForm
 from zonesched.services.hosts import hosts
 from zonesched.services.zone import Zone
-from zonesched.store import claims, identity, instances, placements
+from zonesched.store import claims, identity, instances, new_placements
 from zonesched.store.instances import Instance
 from zonesched.store.placements import ClaimedHost, Placement
 from zonesched.store.store import Transaction
@@ -59,7 +59,7 @@ def _write(
 ) -> None:
     change = identity.next_change(tx)
     instances.insert(tx, change, rows)
-    placements.insert(tx, places)
+    new_placements.insert(tx, places)
     claims.claim(tx, change, wanted, {VCPU: 1, MEMORY_MB: 2_048, DISK_GB: 10})
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from multiprocessing.synchronize import Barrier
 
 from zonesched.model.placement import InstanceStatus, PlacementState
-from zonesched.store import claims, identity, instances, placements
+from zonesched.store import claims, identity, instances, new_placements
 from zonesched.store.instances import Instance
 from zonesched.store.placements import ClaimedHost, Placement
 from zonesched.store.store import Store, Transaction
@@ -96,7 +96,7 @@ def _claim(tx: Transaction, prize: Prize, wanted: Counter[str], uuids: Sequence[
     taken = claims.claim(tx, change, wanted, prize.resources)
     host_of = dict(zip(uuids, (h for h, count in taken.items() for _ in range(count)), strict=False))
     instances.insert(tx, change, [_instance(prize, one) for one in host_of])
-    placements.insert(tx, [_placement(prize, one, host_id) for one, host_id in host_of.items()])
+    new_placements.insert(tx, [_placement(prize, one, host_id) for one, host_id in host_of.items()])
     return taken
 
 

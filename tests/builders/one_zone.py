@@ -21,7 +21,7 @@ from zonesched.model.views import HostForm, InventoryForm
 from zonesched.seal.passwords import ScryptCost
 from zonesched.services.hosts import hosts
 from zonesched.services.zone import Zone
-from zonesched.store import claims, identity, instances, placements, reservations
+from zonesched.store import claims, identity, instances, new_placements, placements, reservations
 from zonesched.store.instances import Instance
 from zonesched.store.placements import AskedChild, ClaimedHost, Placement, Where
 from zonesched.store.reservations import Reservation, ReservationState
@@ -178,7 +178,7 @@ def put_place(
     )
 
     def fn(tx: sa.Connection) -> None:
-        placements.insert(tx, [place])
+        new_placements.insert(tx, [place])
         if isinstance(where, ClaimedHost) and claimed:
             taken = claims.claim(tx, identity.next_change(tx), {where.host_id: 1}, where.resources)
             assert taken[where.host_id] == 1

@@ -21,7 +21,7 @@ from zonesched.compute import machine
 from zonesched.model.placement import OCCUPYING, PlacementState
 from zonesched.services.audit import repair
 from zonesched.services.boot import boot_progress
-from zonesched.store import instance_actions, instance_states, placements
+from zonesched.store import instance_actions, instance_states, new_placements
 
 pytestmark = pytest.mark.once
 
@@ -76,8 +76,13 @@ def test_nothing_is_lost_twice_or_too_much(seed: int) -> None:
 
 
 def entries_are_never_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    to_row: Callable[[Any], dict[str, Any]] = placements._to_row
-    monkeypatch.setattr(placements, "_to_row", lambda p: to_row(p) | {"entry_key": None})
+    differing: Callable[[Any], tuple[Any, ...]] = new_placements._differing
+
+    def without_key(p: Any) -> tuple[Any, ...]:
+        uuid, _, *where = differing(p)
+        return (uuid, None, *where)
+
+    monkeypatch.setattr(new_placements, "_differing", without_key)
 
 
 def an_unanswered_confirm_counts_as_refused(monkeypatch: pytest.MonkeyPatch) -> None:

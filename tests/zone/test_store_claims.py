@@ -30,7 +30,7 @@ from zonesched.model.placement import CLAIMING, PlacementState
 from zonesched.model.placement_moves import LOCAL_MOVES, IllegalMove, Move
 from zonesched.model.views import HostForm, InventoryForm
 from zonesched.services.zone import Zone
-from zonesched.store import claims, hosts, identity, placements
+from zonesched.store import claims, hosts, identity, new_placements, placements
 from zonesched.store.placements import AskedChild, ClaimedHost, Placement
 from zonesched.store.store import Transaction
 
@@ -240,7 +240,7 @@ def _place(zone: Zone, host_id: str, resources: Mapping[str, int]) -> Placement:
 
     def fn(tx: sa.Connection) -> None:
         assert claims.claim(tx, identity.next_change(tx), {host_id: 1}, resources)[host_id] == 1
-        placements.insert(tx, [place])
+        new_placements.insert(tx, [place])
 
     zone.store.write(fn)
     return place
@@ -349,7 +349,7 @@ def _insert_held(zone: Zone, host_id: str, resources: Mapping[str, int], count: 
         )
         for _ in range(count)
     ]
-    zone.store.write(lambda tx: placements.insert(tx, held))
+    zone.store.write(lambda tx: new_placements.insert(tx, held))
     return held
 
 

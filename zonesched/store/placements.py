@@ -22,14 +22,11 @@ from zonesched.model.placement import (
 from zonesched.model.placement_moves import CHILD_MOVES, LOCAL_MOVES, IllegalMove, Move
 from zonesched.store import claims, group_places
 from zonesched.store import tables as t
-from zonesched.store.alike_rows import AlikeRows
 from zonesched.store.moves import IS_HELD_FOR_A_MOVE
 from zonesched.store.prepared import Prepared, is_in, one_of
 
 COLUMNS = t.placements.c
 _STATE_OF = {state.value: state for state in PlacementState}
-_INSERT = Prepared(sa.insert(t.placements))
-_ALIKE = AlikeRows(t.placements, ("uuid", "host_id"))
 _ONE = Prepared(
     sa.select(t.placements).where(
         COLUMNS.uuid == sa.bindparam("uuid"), COLUMNS.number == sa.bindparam("number")
@@ -159,25 +156,6 @@ class Placement:
         other = object.__new__(Placement)
         vars(other).update(vars(self), state=state, **others)
         return other
-
-
-def insert(tx: Connection, placements: Sequence[Placement]) -> None:
-    """Add rows; raises IntegrityError when a sealed entry is used a second time."""
-    _INSERT.send_many(tx, [_to_row(p) for p in placements])
-
-
-def insert_alike(tx: Connection, groups: Iterable[tuple[Placement, Mapping[str, str]]]) -> None:
-    """Add placements on local hosts, in groups: by uuid the host ids; in all else they are as the first.
-
-    Groups of one are added by one statement, each other group by its own.
-    """
-    single: list[dict[str, Any]] = []
-    for like, host_of in groups:
-        if len(host_of) == 1:
-            single.append(_to_row(like))
-        else:
-            _ALIKE.insert(tx, _to_row(like), list(host_of.items()))
-    _INSERT.send_many(tx, single)
 
 
 def read(tx: Connection, *conditions: sa.ColumnElement[bool]) -> list[Placement]:
@@ -332,40 +310,6 @@ def postpone(tx: Connection, placements: Sequence[Placement], due_after: Callabl
     for (number, state, calls), uuids in grouped.items():
         which = {"uuids": uuids, "b_number": number, "b_from": state.value}
         _POSTPONE.run(tx, **which, b_calls=calls, due_at=due_after(calls))
-
-
-def _to_row(p: Placement) -> dict[str, Any]:
-    match p.where:
-        case ClaimedHost(host_id, resources):
-            where = {
-                "kind": "host",
-                "host_id": host_id,
-                "child_id": None,
-                "resources": orjson.dumps(dict(resources)).decode(),
-                "blobs": "[]",
-            }
-        case AskedChild(child_id, blobs):
-            where = {
-                "kind": "child",
-                "host_id": None,
-                "child_id": child_id,
-                "resources": "{}",
-                "blobs": orjson.dumps(blobs).decode(),
-            }
-    return where | {
-        "uuid": p.uuid,
-        "number": p.number,
-        "caller_id": p.caller_id,
-        "reservation_id": p.reservation_id,
-        "state": p.state.value,
-        "reason": p.reason,
-        "hold_expires_at": p.hold_expires_at,
-        "retained_until": p.retained_until,
-        "entry_key": p.entry_key or None,
-        "next_call_at": 0.0,
-        "calls": p.calls,
-        "is_fetched": p.is_fetched,
-    }
 
 
 def from_row(row: Any) -> Placement:

@@ -274,8 +274,8 @@ def _compile(statement: Any, dialect: Dialect) -> _Form:
     processors = {
         name: processor
         for name, bind in compiled.binds.items()
-        # The driver returns floats: a second conversion would cost time for each of a thousand rows.
-        if not isinstance(bind.type, sa.Float)
+        # Drivers take floats and booleans as they are; a conversion would cost time for each row.
+        if not isinstance(bind.type, sa.Float | sa.Boolean)
         and (processor := bind.type.dialect_impl(dialect).bind_processor(dialect)) is not None
     }
     constants = {

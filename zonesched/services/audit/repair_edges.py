@@ -24,7 +24,7 @@ from zonesched.services.audit.edge_comparison import Unlike
 from zonesched.services.audit.repair_rows import CannotTell, Repair
 from zonesched.services.children.changes import note_states
 from zonesched.services.placing.removed_children import removed
-from zonesched.store import instance_states, instances, placements
+from zonesched.store import instance_states, instances, new_placements, placements
 from zonesched.store.child_placements import PlaceInChild, lost_with_child, move_to_child
 from zonesched.store.instances import Instance
 from zonesched.store.placements import AskedChild, ClaimedHost, Placement
@@ -138,7 +138,7 @@ def _put(
             hold_expires_at=repair.now,
             retained_until=repair.now,
         )
-        placements.insert(repair.tx, [place])
+        new_placements.insert(repair.tx, [place])
         return
     (place,) = here
     if place.key in lost_with_child(repair.tx, [place.uuid]):

@@ -32,7 +32,15 @@ from zonesched.services.select import select
 from zonesched.services.state.boot_queue import NewBoot
 from zonesched.services.state.host_cache import AssumingTable, HostCache
 from zonesched.services.zone import Zone
-from zonesched.store import claims, identity, instances, locks, pending_instances, placements, reservations
+from zonesched.store import (
+    claims,
+    identity,
+    instances,
+    locks,
+    new_placements,
+    pending_instances,
+    reservations,
+)
 from zonesched.store.host_uses import owner_key
 from zonesched.store.instances import CurrentStatus
 from zonesched.store.placements import Placement
@@ -159,7 +167,7 @@ def _write(zone: Zone, tx: Transaction, decided: Sequence[_Decided]) -> _Written
     used = sorted({host_id for one in settled for host_id in one.placed.copies_by_host})
     changed_before = claims.last_changes(tx, used)
     claims.touch_uses(tx, change, used)
-    placements.insert_alike(tx, [(_first_placement(zone.conf, one, now), one.host_of) for one in settled])
+    new_placements.insert_alike(tx, [(_first_placement(zone.conf, one, now), one.host_of) for one in settled])
     attempts = {uuid: FIRST for one in settled for uuid in one.host_of}
     instances.set_attempts(tx, change, attempts, InstanceStatus.BUILD, now)
     return _Written(change, settled, changed_before)

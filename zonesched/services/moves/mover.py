@@ -17,7 +17,7 @@ from zonesched.services.moves import new_host
 from zonesched.services.moves.new_host import Choice
 from zonesched.services.placing import group_policy
 from zonesched.services.zone import Zone
-from zonesched.store import claims, host_states, identity, instances, locks, moves, placements
+from zonesched.store import claims, host_states, identity, instances, locks, moves, new_placements, placements
 from zonesched.store.moves import Move
 from zonesched.store.outages import log_failed
 from zonesched.store.placements import ClaimedHost, Placement
@@ -101,7 +101,7 @@ def _claim(zone: Zone, move: Move, spec: RequestSpec, choice: Choice, host_id: s
         return False
     number = 1 + max(p.number for p in places)
     due_at = now + zone.conf.instance_build_timeout
-    placements.insert(tx, [_second(old, number, ClaimedHost(host_id, spec.resources), due_at)])
+    new_placements.insert(tx, [_second(old, number, ClaimedHost(host_id, spec.resources), due_at)])
     host = host_states.read_one(tx, host_id)
     moves.step(
         tx,

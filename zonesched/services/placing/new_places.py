@@ -14,11 +14,11 @@ from zonesched.model.host_row import flavor_key
 from zonesched.model.new_instances import NO_CLAIMS, NewInstances, OwnClaims
 from zonesched.model.place import ChildPlace, LocalPlace, Place
 from zonesched.model.placement import ZONE_LOST, InstanceStatus, PlacementState
-from zonesched.model.request_spec import RequestSpec
+from zonesched.model.request_spec import RequestSpec, ServerGroup
 from zonesched.services.placing import group_policy
 from zonesched.services.placing.removed_children import removed
 from zonesched.services.zone import Zone
-from zonesched.store import claims, instances, placements
+from zonesched.store import claims, instances, new_placements
 from zonesched.store.host_uses import owner_key
 from zonesched.store.placements import AskedChild, ClaimedHost, Placement, Where
 from zonesched.store.store import Transaction
@@ -82,8 +82,10 @@ def claim(zone: Zone, tx: Transaction, change: int, boot: Boot, places: Sequence
     """
     gone = removed(zone.children, tx, {p.place.child_id for p in places if isinstance(p.place, ChildBlob)})
     lost = {p.uuid: ZONE_LOST for p in places if isinstance(p.place, ChildBlob) and p.place.child_id in gone}
-    wanted = {p.uuid: _place(p.place) for p in places if p.uuid not in lost}
-    failed = {**lost, **group_policy.refused(tx, boot.caller_id, boot.spec.group, wanted)}
+    failed = dict(lost)
+    if isinstance(boot.spec.group, ServerGroup):
+        wanted = {p.uuid: _place(p.place) for p in places if p.uuid not in lost}
+        failed |= group_policy.refused(tx, boot.caller_id, boot.spec.group, wanted)
     here = _claim_local_hosts(tx, change, boot, [p for p in places if p.uuid not in failed])
     failed |= here.failed
     if failed:
@@ -142,7 +144,7 @@ def write(
     whose rows were there before; a new row names its placement already.
     """
     made = [placement_of(boot, p, local_state, now, claimed.failed.get(p.uuid, "")) for p in claimed.places]
-    placements.insert(tx, made)
+    new_placements.insert_of_boot(tx, made)
     group_policy.take_place(tx, boot.caller_id, boot.spec.group, made)
     lost = {p.uuid: p.number for p in made if p.state is State.FAILED}
     found = {p.uuid: p.number for p in made if p.uuid in known and p.uuid not in lost}

@@ -47,6 +47,7 @@ from zonesched.store import (
     instance_states,
     instances,
     moves,
+    new_placements,
     placements,
     recovery,
     repairs,
@@ -356,7 +357,7 @@ class _Settling:
                 retained_until=self.now,
                 is_fetched=True,
             )
-            placements.insert(self.tx, [made])
+            new_placements.insert(self.tx, [made])
         instances.set_attempts(self.tx, self.change, {found.uuid: found.number}, found.status, self.now)
 
 
