@@ -126,8 +126,7 @@ class Attempt(NamedTuple):
     attempt: int
 
 
-@dataclass(frozen=True)
-class BuildAnswer:
+class BuildAnswer(NamedTuple):
     """Status of one attempt. `hold_s`: seconds left of the hold (0 unless HELD); `reason`: a code."""
 
     uuid: str

@@ -70,11 +70,10 @@ def read_builds(body: bytes, attempts: Sequence[Attempt]) -> list[BuildAnswer]:
     """Parse the answer to a build, confirm or cancel of these attempts: one each, in their order."""
 
     def read(answer: Unverified) -> list[BuildAnswer]:
-        asked = {(a.uuid, a.attempt) for a in attempts}
-        found = {(b.uuid, b.attempt): b for b in map(_build, answer.array("builds", len(attempts)))}
-        if found.keys() != asked:
+        found = {b[:2]: b for b in _builds(answer.array("builds", len(attempts)))}
+        if found.keys() != set(attempts):
             raise Invalid
-        return [found[a.uuid, a.attempt] for a in attempts]
+        return [found[a] for a in attempts]
 
     return parsed(body, read)
 
@@ -275,19 +274,25 @@ def _why(item: Unverified) -> Why:
 _BUILD_STATES = {state.value: state for state in BuildState}
 
 
-def _build(item: Any) -> BuildAnswer:
-    """Parse one of a thousand items; its uuid and attempt have to be those of the call."""
-    if type(item) is not dict:
+def _builds(items: list[Any]) -> list[BuildAnswer]:
+    """Parse the items as columns, as `_entries`; their uuids and attempts have to be those of the call."""
+    try:
+        uuids = [item["uuid"] for item in items]
+        attempts = [item["attempt"] for item in items]
+        states = [_BUILD_STATES[item["state"]] for item in items]
+        holds_s = [item.get("hold_s", 0.0) for item in items]
+        reasons = [item.get("reason", "") for item in items]
+    except (TypeError, KeyError):
+        raise Invalid from None
+    if not items:
+        return []
+    if set(map(type, chain(uuids, reasons))) != {str} or set(map(type, attempts)) != {int}:
         raise Invalid
-    uuid, attempt, state = item.get("uuid"), item.get("attempt"), item.get("state")
-    hold_s, reason = item.get("hold_s", 0.0), item.get("reason", "")
-    if type(uuid) is not str or type(attempt) is not int or type(state) is not str or type(reason) is not str:
+    if not set(map(type, holds_s)) <= {int, float} or min(holds_s) < 0.0 or max(holds_s) > MAX_HOLD_S:
         raise Invalid
-    if type(hold_s) not in (int, float) or not 0.0 <= hold_s <= MAX_HOLD_S:
+    if not all(reason == "" or _REASON.fullmatch(reason) for reason in set(reasons)):
         raise Invalid
-    if state not in _BUILD_STATES or (reason and not _REASON.fullmatch(reason)):
-        raise Invalid
-    return BuildAnswer(uuid, attempt, _BUILD_STATES[state], float(hold_s), reason)
+    return list(map(BuildAnswer, uuids, attempts, states, map(float, holds_s), reasons))
 
 
 def _change(uuid: str, item: Unverified) -> InstanceChange:

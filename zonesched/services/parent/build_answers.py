@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from zonesched.errors import BlobRefused
 from zonesched.model.caller import Caller
@@ -34,7 +33,7 @@ def attempts_here(tx: Transaction, caller: Caller, called: Sequence[Attempt]) ->
 def named_by_caller(called: Sequence[Attempt], found: Sequence[BuildAnswer]) -> list[BuildAnswer]:
     """Return the answers, in the order of the call, by the caller's own uuids."""
     return [
-        a if a.uuid == own.uuid else replace(a, uuid=own.uuid) for own, a in zip(called, found, strict=True)
+        a if a.uuid == own.uuid else a._replace(uuid=own.uuid) for own, a in zip(called, found, strict=True)
     ]
 
 

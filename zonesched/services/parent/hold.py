@@ -245,14 +245,17 @@ def _admit(
     rows, taken = usable.rows, usable.taken
     if not usable.tries:
         return _Admitted(usable.here) if usable.is_known else None
-    if not _same_request(tx, call):
+    stored = reservations.read_ids(tx, [call.reservation_id]).get((me, call.reservation_id))
+    booted = call.spec if stored is None else stored.spec
+    if not _same_request(call, booted):
         return None
     chosen = choose(usable.tries)
     if chosen.refused:
         # A cancel of the same boot takes it first: where the two meet, one is run again.
         locks.tombstones(tx, me)
     zone.quotas.admit_holds(tx, me, len(usable.tries), _uncounted(usable.tries, rows))
-    _write_reservation(tx, call, now)
+    if stored is None:
+        _write_reservation(tx, call, now)
     change = identity.next_change(tx)
     names = {taken.get(b.uuid) or usable.here.get(b.uuid, b.uuid): b.name or b.uuid for b in builds}
     fresh = [p for p in chosen.places if p.uuid not in rows]
@@ -264,7 +267,7 @@ def _admit(
     instance_states.forget(tx, again)
     # Another attempt may be an unshelve, of which this zone is not told: it gets the builds of a new one.
     instances.forget_failed_builds(tx, again)
-    _note_flavor(tx, change, call, [p.uuid for p in chosen.places], rows, now)
+    _note_flavor(tx, change, call, booted, [p.uuid for p in chosen.places], rows, now)
     placed_here = {p.uuid for p in fresh}
     new_here = {own: uuid for own, uuid in taken.items() if uuid in placed_here}
     aliases.insert(tx, me, new_here)
@@ -291,30 +294,24 @@ def _has_place(tx: Transaction, instance: Instance | None) -> bool:
     return place.state not in UNBUILT and not (may_return and has_left)
 
 
-def _same_request(tx: Transaction, call: _Call) -> bool:
+def _same_request(call: _Call, booted: RequestSpec) -> bool:
     """Tell whether a call is for the reservation's request, of whose instances some were resized since."""
-    booted = _booted_with(tx, call)
     alike = replace(booted, flavor=call.spec.flavor)
-    return content_digest(alike) == content_digest(call.spec)
-
-
-def _booted_with(tx: Transaction, call: _Call) -> RequestSpec:
-    key = call.caller.user_id, call.reservation_id
-    stored = reservations.read_ids(tx, [call.reservation_id]).get(key)
-    return call.spec if stored is None else stored.spec
+    return booted is call.spec or content_digest(alike) == content_digest(call.spec)
 
 
 def _note_flavor(
     tx: Transaction,
     change: int,
     call: _Call,
+    booted: RequestSpec,
     uuids: Sequence[str],
     rows: Mapping[str, Instance],
     now: float,
 ) -> None:
     """Note the flavor of instances that come resized; their reservation has the one of the boot."""
     flavor = call.spec.flavor
-    if _booted_with(tx, call).flavor != flavor:
+    if booted.flavor != flavor:
         state = InstanceState(desired=Desired(flavor=flavor), flavor=flavor)
         instance_states.write(tx, [StoredState(uuid, state, built_at=now) for uuid in uuids], known=())
     for uuid in uuids:
@@ -362,8 +359,6 @@ def _send(zone: Zone, call: _Call, intended: Sequence[Placement], left_s: float)
 
 
 def _write_reservation(tx: Transaction, call: _Call, now: float) -> None:
-    if (call.caller.user_id, call.reservation_id) in reservations.read_ids(tx, [call.reservation_id]):
-        return
     reservations.insert(
         tx,
         reservations.of_request(

@@ -23,18 +23,18 @@ def open_entries(
 ) -> Mapping[Attempt, tuple[RestEntry, ...]]:
     """Return the entries of each build that open for this caller, project and request."""
     bound = Bound(zone.uuid, caller.user_id, spec.project_id, content_digest(spec))
-    results = iter(zone.envelope.open_entries(bound, [blob for b in builds for blob in b.blobs]))
-    opened: dict[Attempt, tuple[RestEntry, ...]] = {}
-    for b in builds:
-        found: list[RestEntry] = []
-        for _ in b.blobs:
-            match next(results):
-                case OpenedEntry(place, key, expires_at):
-                    found.append(RestEntry(place, key, expires_at))
-                case BlobRefused(reason=reason):
-                    log.info("an entry of reservation %s does not open: %s", reservation_id, reason)
-        opened[Attempt(b.uuid, b.attempt)] = tuple(found)
-    return opened
+    # Builds of one call may share their spare entries.
+    blobs = list(dict.fromkeys(blob for b in builds for blob in b.blobs))
+    found: dict[str, RestEntry] = {}
+    for blob, result in zip(blobs, zone.envelope.open_entries(bound, blobs), strict=True):
+        match result:
+            case OpenedEntry(place, key, expires_at):
+                found[blob] = RestEntry(place, key, expires_at)
+            case BlobRefused(reason=reason):
+                log.info("an entry of reservation %s does not open: %s", reservation_id, reason)
+    return {
+        Attempt(b.uuid, b.attempt): tuple([found[blob] for blob in b.blobs if blob in found]) for b in builds
+    }
 
 
 def children_of(entries: Iterable[RestEntry]) -> set[str]:

@@ -301,11 +301,10 @@ def _call_children(
     if not batches:
         return Recorded((), (), ended=False)
     by_key: dict[tuple[str, int], BuildAnswer] = {}
-    for batch, outcome in zip(batches, outcomes, strict=True):
+    for outcome in outcomes:
         answered = outcome.value if isinstance(outcome, Done) else []
-        asked = {p.key for p in batch.placements}
-        # A child answers for the attempts that it was asked about, and for no other child.
-        by_key |= {key: a for a in answered if (key := (a.uuid, a.attempt)) in asked}
+        # The client takes no answer for another attempt than those that the child was asked about.
+        by_key |= {answer[:2]: answer for answer in answered}
     # A child that answers, and has no time for all of its calls, is called about the others in the next step.
     is_there = {b.child_id for b, outcome in zip(batches, outcomes, strict=True) if isinstance(outcome, Done)}
     tried = [batch for n, batch in enumerate(batches) if n in begun or batch.child_id not in is_there]

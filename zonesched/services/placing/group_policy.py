@@ -57,12 +57,11 @@ def refused(
 
 def take_place(tx: Transaction, caller_id: str, group: Group, made: Iterable[Placement]) -> None:
     """Take the group's place for the placements just written, unless it has one or all of them failed."""
-    kept = [p for p in made if p.state in OCCUPYING]
     match group:
-        case ServerGroup(id=group_id, policy=GroupPolicy.AFFINITY) if kept:
-            if isinstance(place_of(tx, caller_id, group), Anywhere):
-                where = kept[0].where
+        case ServerGroup(id=group_id, policy=GroupPolicy.AFFINITY):
+            kept = next((p.where for p in made if p.state in OCCUPYING), None)
+            if kept is not None and isinstance(place_of(tx, caller_id, group), Anywhere):
                 place = (
-                    ChildPlace(where.child_id) if isinstance(where, AskedChild) else LocalPlace(where.host_id)
+                    ChildPlace(kept.child_id) if isinstance(kept, AskedChild) else LocalPlace(kept.host_id)
                 )
                 group_places.take(tx, caller_id, group_id, place)
