@@ -62,7 +62,7 @@ def main() -> int:
         _show_reach(outcomes)
     if args.corpus:
         cpu_s = {outcome.seed: outcome.cpu_s for outcome in outcomes}
-        corpus.write(corpus.smallest({outcome.seed: outcome.met for outcome in outcomes}, cpu_s))
+        corpus.write(corpus.smallest({o.seed: o.met for o in outcomes if not o.wrong}, cpu_s))
     print(json.dumps(summary(outcomes)))
     return 1 if any(outcome.wrong for outcome in outcomes) else 0
 
