@@ -24,12 +24,12 @@ def a_scene(folder: Path) -> tuple[Scene, str]:
     return scene, uuid
 
 
-def lose_host(scene: Scene) -> None:
-    """Evacuate the host of the leaf, whose operator has powered it off."""
-    (host,) = scene.admin("leaf").get("/os-services?binary=nova-compute").json["services"]
+def lose_host(scene: Scene, zone: str = "leaf") -> None:
+    """Evacuate the host of a zone, whose operator has powered it off."""
+    (host,) = scene.admin(zone).get("/os-services?binary=nova-compute").json["services"]
     path = f"/os-services/{host['id']}"
-    assert scene.admin("leaf").call("PUT", path, {"forced_down": True}).status == 200
-    assert scene.admin("leaf").post(f"{path}/action", {"evacuate": {"fenced": True}}).status == 202
+    assert scene.admin(zone).call("PUT", path, {"forced_down": True}).status == 200
+    assert scene.admin(zone).post(f"{path}/action", {"evacuate": {"fenced": True}}).status == 202
 
 
 @pytest.mark.parametrize("how", ["evacuated", "shelved and unshelved", "shelved", "deleted"])
@@ -62,4 +62,30 @@ def test_it_ends_what_its_owner_has_elsewhere_or_no_more(tmp_path: Path, how: st
     assert scene.agents["root"].uuids() == elsewhere
     assert scene.servers() == before
     assert scene.claimed_vcpus("leaf") == 0
+    nothing_is_wrong(scene.tree)
+
+
+def test_it_ends_what_its_parent_has_placed_anew_in_a_zone_below(tmp_path: Path) -> None:
+    # given a server on a region's own host, which was evacuated to a leaf below since a copy of the region
+    scene = Scene(a_tree(tmp_path))
+    scene.agents["region"] = RealAgent(scene.tree, "region", [a_machine("g1")])
+    scene.tree.poll()
+    (uuid,) = scene.booted(1)
+    scene.agents["leaf"] = RealAgent(scene.tree, "leaf", [a_machine("l1")])
+    scene.tree.poll()
+    copy = scene.copy("region")
+    back = scene.agents.pop("region")
+    lose_host(scene, "region")
+    scene.work()
+    assert scene.agents["leaf"].uuids() == {uuid}
+    before = scene.servers()
+    # when the region is restored, and the agent comes back with the server
+    scene.restore("region", copy)
+    scene.agents["region"] = back
+    scene.recovered("region")
+    scene.work(6)
+    # then it runs where its parent has placed it
+    assert (back.uuids(), scene.agents["leaf"].uuids()) == (set(), {uuid})
+    assert scene.servers() == before
+    assert scene.claimed_vcpus("region") == 0
     nothing_is_wrong(scene.tree)

@@ -180,6 +180,23 @@ def test_a_childs_word_moves_nothing_away_from_where_the_rows_have_it_and_it_sti
     assert decisions == [("Kept", honest), ("Unclaimed", lie)]
 
 
+@pytest.mark.parametrize(
+    ("sent_as", "named_by", "is_moved"), [(6, PARENT, True), (7, PARENT, False), (6, "x", False)]
+)
+def test_one_that_its_parent_has_placed_anew_in_a_child_ends_where_it_was(
+    sent_as: int, named_by: str, is_moved: bool
+) -> None:
+    named = replace(NAMED, caller_id=named_by)
+    old, new = found(1, named), replace(claimed(2), named=named)
+    here = replace(known(ACTIVE, S.CONFIRMED, caller=PARENT), sent_as=sent_as)
+    assert here.place is not None
+
+    decisions = of(decide([here], {UUID: [old, new]}, {here.place.key: here.place}, ZONE, is_root=False))
+
+    wanted = [("Moved", new), ("Kept", old)] if is_moved else [("Kept", old), ("Unclaimed", new)]
+    assert decisions == wanted
+
+
 def test_a_childs_word_moves_nothing_away_from_where_an_agent_has_it_now() -> None:
     place = a_place(1, S.CONFIRMED, where=SIBLING)
     here, there, lie = Known(known(ACTIVE, None).instance, place), found(2), claimed(99)

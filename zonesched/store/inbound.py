@@ -33,6 +33,11 @@ _OF_PLACE = Prepared(
         COLUMNS.number == sa.bindparam("number"),
     )
 )
+_NUMBERS = Prepared(
+    sa.select(COLUMNS.uuid, COLUMNS.caller_id, COLUMNS.number, COLUMNS.attempt).where(
+        one_of(COLUMNS.uuid, "uuids")
+    )
+)
 _PLACES = Prepared(
     sa.select(
         COLUMNS.uuid.label("build_uuid"),
@@ -179,6 +184,12 @@ def of_place(tx: Connection, caller_id: str, uuid: str, number: int) -> InboundB
     """Return the build that has this placement, None where there is none."""
     row = _OF_PLACE.first(tx, uuid=uuid, caller=caller_id, number=number)
     return None if row is None else _from_row(row)
+
+
+def attempts_of_places(tx: Connection, uuids: Sequence[str]) -> Mapping[tuple[str, str, int], int]:
+    """Return the attempts that have a placement of these instances, by caller, uuid and number."""
+    rows = _NUMBERS.all(tx, uuids=uuids)
+    return {(row.caller_id, row.uuid, row.number): row.attempt for row in rows if row.number}
 
 
 def prune(tx: Connection, now: float) -> None:

@@ -216,13 +216,15 @@ def put(tx: Connection, found: Sequence[Found]) -> None:
 
 
 def name(tx: Connection, uuid: str, named: Named) -> None:
-    """Note that a parent names an instance as its own; of two that do, none counts."""
+    """Note that a parent names an instance as its own, by its latest attempt; of two that do, none counts."""
     this = _named.uuid == uuid
-    known = tx.execute(sa.select(_named.caller_id).where(this)).first()
+    known = tx.execute(sa.select(_named.caller_id, _named.attempt).where(this)).first()
     if known is None:
         tx.execute(sa.insert(t.named_instances).values(_named_row(uuid, named)))
     elif known.caller_id != named.caller_id:
         tx.execute(sa.update(t.named_instances).where(this).values(is_disputed=True))
+    elif known.attempt < named.attempt:
+        tx.execute(sa.update(t.named_instances).where(this).values(attempt=named.attempt))
 
 
 def found_of(tx: Connection, uuids: Sequence[str]) -> Mapping[str, Sequence[Found]]:

@@ -7,6 +7,8 @@
                      and at another of the rows    Kept: to end there, if an agent has built it
                      and before at one they lack   Unwanted, if an agent has built it
     built            there, and at a later place   Moving: a move is under way between two local hosts
+                     and at a later one, where the Moved: to end there
+                     parent names a later attempt
     living           nowhere                       Ended, unless its parent's own hold decides
     shelved          somewhere                     Moved
     ended            where the rows had it         Unwanted: it ends there
@@ -17,7 +19,8 @@
 Of several places where an instance was found, the one of the highest number is the latest, but for one that
 the rows have left: a living instance is never there again, whoever has not ended it yet. A child zone may
 lie: what it says moves no instance away from where the rows have it and where it still is, or from an agent
-that has it at a later place.
+that has it at a later place. The parent that has sent it may say so: it begins no attempt before the one
+before it runs nowhere.
 """
 
 from __future__ import annotations
@@ -40,12 +43,20 @@ STAYS = HOLDS_INSTANCE | {PlacementState.RELEASING}
 """States of a place that say the same as an agent or a child that has the instance there."""
 
 
+NOT_SENT = 0
+"""Attempt of a place that no parent has sent an instance to: theirs begin with 1."""
+
+
 @dataclass(frozen=True)
 class Known:
-    """A living or shelved instance by the rows, and its present place; None before its first."""
+    """A living or shelved instance by the rows, and its present place; None before its first.
+
+    `sent_as`: the attempt of its parent that has this place.
+    """
 
     instance: Instance
     place: Placement | None
+    sent_as: int = NOT_SENT
 
 
 @dataclass(frozen=True)
@@ -113,9 +124,10 @@ def decide(
         uuid = one.instance.uuid
         living.add(uuid)
         if there := [place for place in credible.get(uuid, ()) if not _is_left(rows, place, one.place)]:
-            present[uuid] = _present(one.place, there)
+            later = _of_later_attempt(one, there)
+            present[uuid] = _present(one.place, later or there)
             decision = _of_known(one, present[uuid], there)
-            if not isinstance(decision, Moved) or _is_built(present[uuid]):
+            if later or not isinstance(decision, Moved) or _is_built(present[uuid]):
                 settled.add(uuid)
             yield decision
         elif one.instance.status in LIVING_STATUSES and not _is_undecided(one, zone_uuid):
@@ -154,6 +166,16 @@ def _is_left(rows: Mapping[tuple[str, int], Placement], found: Found, present: P
     place = rows.get(found.key)
     is_present = present is not None and present.key == found.key
     return place is not None and not is_present and place.state is PlacementState.RELEASING
+
+
+def _of_later_attempt(known: Known, found: Sequence[Found]) -> list[Found]:
+    """Return the places of a later attempt than the rows have: the parent has left the present one."""
+    named = found[0].named
+    if known.place is None or named is None or named.caller_id != known.instance.caller_id:
+        return []
+    number = known.place.number
+    is_left = NOT_SENT < known.sent_as < named.attempt
+    return [one for one in found if is_left and one.number > number]
 
 
 def _may_be(rows: Mapping[tuple[str, int], Placement], found: Found) -> bool:

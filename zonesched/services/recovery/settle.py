@@ -27,6 +27,7 @@ from zonesched.services.life.shelving import note_offloaded, rest_again
 from zonesched.services.placing.placement_moves import end_unwanted
 from zonesched.services.recovery import found_states, moves_found, shown
 from zonesched.services.recovery.decision import (
+    NOT_SENT,
     Adopted,
     Decision,
     Ended,
@@ -147,8 +148,13 @@ def _decisions(tx: Transaction, zone_uuid: str) -> Iterator[Decision]:
     for some in claims.chunks(uuids, CHUNK):
         rows = instances.read_by_uuid(tx, some)
         places = {p.key: p for p in placements.read_by_uuid(tx, some)}
+        sent = inbound.attempts_of_places(tx, some)
         known = [
-            Known(row, places.get((row.uuid, row.attempt)))
+            Known(
+                row,
+                places.get((row.uuid, row.attempt)),
+                sent.get((row.caller_id, row.uuid, row.attempt), NOT_SENT),
+            )
             for row in rows.values()
             if row.status in COUNTED_STATUSES
         ]
