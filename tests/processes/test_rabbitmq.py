@@ -69,6 +69,9 @@ class TestNoBroker:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with rabbitmq(tmp_path_factory.mktemp("broker") / "rabbitmq") as server:
+        # Only a zone makes what its agents listen to.
+        with closing(open_broker(url(server.port), "nova", for_process("nova", "a:0"))) as zone:
+            zone.receive(0.1)
         yield server
 
 
@@ -174,8 +177,15 @@ class TestRabbitMq:
             agent.receive(1)
             agent.publish([WORK] * 50)
             monkeypatch.setattr(amqp, "MAX_MESSAGES", 10)
-            heard = [len(agent.receive(1)) for _ in range(5)]
-        assert heard == [10] * 5
+            pieces: list[int] = []
+
+            def has_all() -> bool:
+                # The last ones may still be on their way.
+                pieces.append(len(agent.receive(1)))
+                return sum(pieces) == 50
+
+            eventually("it hears all", has_all)
+        assert max(pieces) == 10
 
     def test_a_listener_hears_again_once_what_it_listens_to_was_deleted(
         self, server: Server, monkeypatch: pytest.MonkeyPatch
