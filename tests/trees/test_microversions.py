@@ -149,7 +149,7 @@ def test_the_flavor_of_a_server_is_inline_from_2_47(node: Node, uuid: str) -> No
 
 
 def test_a_list_has_no_server_groups(node: Node, uuid: str) -> None:
-    [listed] = at(node, 96, "/servers/detail")["servers"]
+    [listed] = [one for one in at(node, 96, "/servers/detail")["servers"] if one["id"] == uuid]
     shown = at(node, 96, f"/servers/{uuid}")["server"]
 
     assert len(shown.pop("server_groups")) == 1
