@@ -13,18 +13,18 @@ from tests.builders.restored import Scene, a_tree
 pytestmark = pytest.mark.same_statements
 
 
-def a_scene(folder: Path) -> tuple[Scene, str]:
-    """A server in a leaf below a region, and a host of the root where it has room as well."""
+def a_scene(folder: Path, home: str, refuge: str) -> tuple[Scene, str]:
+    """A server on the host of one zone of a tree, and a host of another zone where it has room as well."""
     scene = Scene(a_tree(folder))
-    scene.agents["leaf"] = RealAgent(scene.tree, "leaf", [a_machine("l1")])
+    scene.agents[home] = RealAgent(scene.tree, home, [a_machine("h1")])
     scene.tree.poll()
     (uuid,) = scene.booted(1)
-    scene.agents["root"] = RealAgent(scene.tree, "root", [a_machine("r1")])
+    scene.agents[refuge] = RealAgent(scene.tree, refuge, [a_machine("h2")])
     scene.tree.poll()
     return scene, uuid
 
 
-def lose_host(scene: Scene, zone: str = "leaf") -> None:
+def lose_host(scene: Scene, zone: str) -> None:
     """Evacuate the host of a zone, whose operator has powered it off."""
     (host,) = scene.admin(zone).get("/os-services?binary=nova-compute").json["services"]
     path = f"/os-services/{host['id']}"
@@ -35,7 +35,7 @@ def lose_host(scene: Scene, zone: str = "leaf") -> None:
 @pytest.mark.parametrize("how", ["evacuated", "shelved and unshelved", "shelved", "deleted"])
 def test_it_ends_what_its_owner_has_elsewhere_or_no_more(tmp_path: Path, how: str) -> None:
     # given a server that has left a leaf since a copy of it, while the agent was away
-    scene, uuid = a_scene(tmp_path)
+    scene, uuid = a_scene(tmp_path, "leaf", "root")
     root = scene.admin("root")
     copy = scene.copy("leaf")
     back = scene.agents.pop("leaf")
@@ -44,7 +44,7 @@ def test_it_ends_what_its_owner_has_elsewhere_or_no_more(tmp_path: Path, how: st
     elif how != "evacuated":
         assert root.post(f"/servers/{uuid}/action", {"shelve": None}).status == 202
         scene.work()
-    lose_host(scene)
+    lose_host(scene, "leaf")
     scene.work()
     if how == "shelved and unshelved":
         assert root.post(f"/servers/{uuid}/action", {"unshelve": None}).status == 202
@@ -67,12 +67,7 @@ def test_it_ends_what_its_owner_has_elsewhere_or_no_more(tmp_path: Path, how: st
 
 def test_it_ends_what_its_parent_has_placed_anew_in_a_zone_below(tmp_path: Path) -> None:
     # given a server on a region's own host, which was evacuated to a leaf below since a copy of the region
-    scene = Scene(a_tree(tmp_path))
-    scene.agents["region"] = RealAgent(scene.tree, "region", [a_machine("g1")])
-    scene.tree.poll()
-    (uuid,) = scene.booted(1)
-    scene.agents["leaf"] = RealAgent(scene.tree, "leaf", [a_machine("l1")])
-    scene.tree.poll()
+    scene, uuid = a_scene(tmp_path, "region", "leaf")
     copy = scene.copy("region")
     back = scene.agents.pop("region")
     lose_host(scene, "region")
