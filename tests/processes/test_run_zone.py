@@ -16,6 +16,7 @@ from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
+import requests
 
 from tests.builders.real_processes import eventually, free_port
 from tests.builders.zone_processes import Story, answers, launched, write_conf
@@ -277,6 +278,32 @@ class TestLauncher:
             assert process.stdout is not None
             process.stdout.read()
             assert time.monotonic() < killed_at + GRACEFUL_S / 2
+
+    def test_told_to_end_it_ends_by_itself_though_a_caller_goes_on_sending(self, tmp_path: Path) -> None:
+        # given a caller that the zone knows, which sends a body slowly
+        port = free_port()
+        conf = write_conf(tmp_path, port)
+        with launched("zonesched.serving", "--config-file", str(conf)) as process:
+            eventually("the zone answers", lambda: answers(f"http://127.0.0.1:{port}"))
+            admin = read_credentials(tmp_path / "state/admin.credentials")
+            known = requests.get(f"http://127.0.0.1:{port}/servers", auth=(admin.username, admin.password))
+            head = (
+                f"Host: z\r\nAuthorization: {known.request.headers['Authorization']}\r\nContent-Length: 99999"
+            )
+            with socket.create_connection(("127.0.0.1", port), 60) as caller:
+                caller.sendall(f"POST /servers HTTP/1.1\r\n{head}\r\n\r\n".encode() + b" " * 50_000)
+                # A further call is answered after the bytes were received.
+                assert answers(f"http://127.0.0.1:{port}")
+
+                # when it is told to end
+                process.terminate()
+                told_at = time.monotonic()
+                out, _ = process.communicate(timeout=2 * GRACEFUL_S)
+
+            # then there is time left to give back its boots before it is killed
+            assert time.monotonic() < told_at + GRACEFUL_S - 5
+            assert "Traceback" not in out
+            assert process.returncode == 0
 
 
 @pytest.mark.slow

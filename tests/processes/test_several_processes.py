@@ -101,6 +101,17 @@ class OneZone:
     def undecided(self) -> int:
         return self.count("SELECT count(*) FROM reservations WHERE state = 'open'")
 
+    def report(self) -> str:
+        """Some of the boots that are not decided, and the warnings of all logs, to explain a failed test."""
+        engine = sa.create_engine(self.database_url)
+        with engine.connect() as connection:
+            found = connection.execute(sa.text("SELECT * FROM reservations WHERE state = 'open' LIMIT 5"))
+            rows = [str({**row, "spec": "", "why": ""}) for row in found.mappings()]
+        engine.dispose()
+        lines = [line for p in self.processes for line in p.site.log.read_text().splitlines()]
+        warnings = [line for line in lines if "level=INFO" not in line]
+        return "\n".join((f"now: {time.time()}", *rows, *warnings[-200:]))
+
     def stop(self) -> None:
         self._over.set()
         self._heart.join()
@@ -236,7 +247,9 @@ class Load:
 
 
 def assert_all_is_built_once(zone: OneZone, load: Load) -> None:
-    eventually("all is decided", lambda: zone.undecided() == 0, 60.0)
+    with suppress(AssertionError):
+        eventually("all is decided", lambda: zone.undecided() == 0, 60.0)
+    assert zone.undecided() == 0, zone.report()
     assert zone.count("SELECT count(*) FROM reservations") == len(load.keys)
     assert zone.confirmed() == 3 * len(load.keys)
     assert zone.count("SELECT count(*) FROM instances WHERE status = 'ERROR'") == 0

@@ -58,6 +58,12 @@ WRITE_S = 30.0
 DRAIN_S = 0.05
 """Time limit in seconds for the unread rest of a body, so that the connection can be kept."""
 
+CONNECTIONS_S = 15
+"""Seconds that a worker which ends gives to its connections.
+
+The rest of its time is for the zone, which gives back the leases of its boots: `Zone.stop` may take ten.
+"""
+
 LEAVING_S = 2.0
 """Time limit in seconds for the caller to read the last answer and close."""
 
@@ -84,6 +90,8 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
     def run(self) -> None:
         """Serve until a signal ends it."""
         self.progress.serves = True
+        # Of this process alone: the first process kills it after the time that is configured.
+        self.cfg.set("graceful_timeout", CONNECTIONS_S)
         super().run()
 
     def load_wsgi(self) -> None:

@@ -35,6 +35,8 @@ FIXED = ("bind_host", "bind_port", "database_url", "state_path")
 """Options that a new worker cannot change: they need a restart."""
 
 GRACEFUL_S = 30
+"""Seconds in which the serving process ends or is killed; its connections get `CONNECTIONS_S` of these."""
+
 START_S = 300
 """Seconds without a heartbeat after which the serving process counts as dead; reading many hosts is slow."""
 
