@@ -26,8 +26,9 @@ from zonesched.model.caller import Role
 from zonesched.seal.shortcomings import shortcomings
 from zonesched.services.catalog import users
 from zonesched.services.zone import Zone
+from zonesched.serving.master import GRACEFUL_S
 from zonesched.serving.run_zone import prepare, zone_url
-from zonesched.serving.server import GRACEFUL_S, MEMORY_FOLDER, is_in_memory
+from zonesched.serving.server import MEMORY_FOLDER, is_in_memory
 
 KEY = "ab" * 32
 

@@ -38,7 +38,7 @@ from zonesched.serving.connection import READ_S, Connection, Waiting
 from zonesched.serving.connection_memory import ConnectionMemory
 from zonesched.serving.fair_queue import FairQueue
 from zonesched.serving.gauges import Load, ServerGauges
-from zonesched.serving.master import Progress, release_signals
+from zonesched.serving.master import CONNECTIONS_S, Progress, release_signals
 from zonesched.serving.reading_threads import ReadingThreads
 from zonesched.serving.refusals import HEAD_TOO_LARGE, LINE_TOO_LONG, TOO_MANY, fault_of, refusal
 from zonesched.serving.request_bytes import RequestBytes
@@ -57,12 +57,6 @@ WRITE_S = 30.0
 
 DRAIN_S = 0.05
 """Time limit in seconds for the unread rest of a body, so that the connection can be kept."""
-
-CONNECTIONS_S = 15
-"""Seconds that a worker which ends gives to its connections.
-
-The rest of its time is for the zone, which gives back the leases of its boots: `Zone.stop` may take ten.
-"""
 
 LEAVING_S = 2.0
 """Time limit in seconds for the caller to read the last answer and close."""

@@ -22,6 +22,16 @@ FORK = (signal.SIGHUP, signal.SIGUSR2, signal.SIGTERM, signal.SIGINT, signal.SIG
 """Signals that a new worker would take for its parent's, until it has handlers of its own."""
 
 
+GRACEFUL_S = 30
+"""Seconds in which a worker ends, or is killed."""
+
+CONNECTIONS_S = 15
+"""Seconds of these for its connections.
+
+The others are for the zone, which gives back the leases of its boots: `Zone.stop` may take ten.
+"""
+
+
 class EarlySignals:
     """Keeps signals that would end a process which has no handlers for them yet."""
 

@@ -27,15 +27,12 @@ from zonesched.errors import ConfigError
 from zonesched.services import background
 from zonesched.services.zone import Zone
 from zonesched.serving import tls
-from zonesched.serving.master import EarlySignals, Master
+from zonesched.serving.master import GRACEFUL_S, EarlySignals, Master
 
 log = logging.getLogger(__name__)
 
 FIXED = ("bind_host", "bind_port", "database_url", "state_path")
 """Options that a new worker cannot change: they need a restart."""
-
-GRACEFUL_S = 30
-"""Seconds in which the serving process ends or is killed; its connections get `CONNECTIONS_S` of these."""
 
 START_S = 300
 """Seconds without a heartbeat after which the serving process counts as dead; reading many hosts is slow."""
