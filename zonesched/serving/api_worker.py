@@ -34,7 +34,7 @@ from zonesched import turns
 from zonesched.api.app import METRICS
 from zonesched.errors import ZoneschedError
 from zonesched.seams import SystemClock
-from zonesched.serving.connection import READ_S, Connection, Waiting
+from zonesched.serving.connection import LEAVING_S, READ_S, WRITE_S, Connection, Waiting
 from zonesched.serving.connection_memory import ConnectionMemory
 from zonesched.serving.fair_queue import FairQueue
 from zonesched.serving.gauges import Load, ServerGauges
@@ -52,14 +52,8 @@ log = logging.getLogger(__name__)
 REQUEST_S = 20.0
 """Time limit in seconds for a request without a long body, from its first byte or the connection."""
 
-WRITE_S = 30.0
-"""Time limit in seconds for a caller to read an answer."""
-
 DRAIN_S = 0.05
 """Time limit in seconds for the unread rest of a body, so that the connection can be kept."""
-
-LEAVING_S = 2.0
-"""Time limit in seconds for the caller to read the last answer and close."""
 
 PIECE_BYTES = 64 * 1024
 
@@ -140,7 +134,9 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
         self._gather(connection)
 
     def on_client_socket_readable(self, conn: Connection, client: socket.socket) -> None:
-        """Read the next request of a connection that was kept alive."""
+        """Read the next request of a connection that was kept alive, unless it has made room since."""
+        if conn.sock.fileno() < 0:
+            return
         self.poller.unregister(client)
         self.keepalived_conns.remove(conn)
         conn.gathered = RequestBytes()
@@ -372,6 +368,9 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
             self._close(min(oldest, key=lambda conn: float(conn.timeout)))
 
     def _close(self, conn: Connection) -> None:
+        """Close a connection; one that made room in this round of the loop may still be told of its bytes."""
+        if conn.sock.fileno() < 0:
+            return
         self._wait_no_more(conn)
         with suppress(ValueError):
             self.keepalived_conns.remove(conn)

@@ -17,6 +17,12 @@ from zonesched.serving.request_bytes import RequestBytes
 READ_S = 30.0
 """Time limit in seconds for a thread to read the rest of a body."""
 
+WRITE_S = 30.0
+"""Time limit in seconds for a caller to read an answer."""
+
+LEAVING_S = 2.0
+"""Time limit in seconds for the caller to read the last answer and close."""
+
 LOOK_S = 0.1
 """Pause between two looks whether the caller of a running request is still connected."""
 
