@@ -15,7 +15,10 @@ from zonesched.model.observed_state import Observed, Power
 from zonesched.model.placement import InstanceStatus
 from zonesched.model.request_spec import Flavor
 from zonesched.model.request_wire import flavor_from_wire
+from zonesched.store import reservations
 from zonesched.store import tables as t
+from zonesched.store.prepared import Prepared
+from zonesched.store.reservations import Reservation
 from zonesched.store.server_list import Everybody, OfCaller, OfProject, Scope
 from zonesched.store.unknown_marker import UnknownMarker
 
@@ -35,6 +38,33 @@ class ListedBoot:
     created_at: float
     name: str
     counts: Mapping[Status, int]
+
+
+_IN_PROJECT = Prepared(
+    sa.select(_BOOT.id).where(
+        _BOOT.id == sa.bindparam("boot"),
+        _BOOT.caller_id == sa.bindparam("caller"),
+        _BOOT.project_id == sa.bindparam("project"),
+    )
+)
+
+
+def find(tx: Connection, scope: Scope, reservation_id: str) -> Sequence[Reservation]:
+    """Read the boot of this id; empty where the scope has none.
+
+    One out of the scope is not read: how long that takes would tell that it exists, and how large it is.
+    """
+    match scope:
+        case Everybody():
+            return list(reservations.read_ids(tx, [reservation_id]).values())
+        case OfCaller(caller_id):
+            is_own = True
+        case OfProject(caller_id, project_id):
+            is_own = (
+                _IN_PROJECT.first(tx, boot=reservation_id, caller=caller_id, project=project_id) is not None
+            )
+    found = reservations.find(tx, caller_id, reservation_id) if is_own else None
+    return [] if found is None else [found]
 
 
 def page(tx: Connection, scope: Scope, marker: str, limit: int) -> list[ListedBoot]:

@@ -16,10 +16,22 @@ from zonesched.model.server_query import ListOrder, SortKey
 from zonesched.store import aliases, identity, instances
 from zonesched.store import tables as t
 from zonesched.store.instances import Instance
-from zonesched.store.prepared import unindexed
+from zonesched.store.prepared import Prepared, unindexed
 from zonesched.store.unknown_marker import UnknownMarker
 
 COLUMNS = t.instances.c
+_OF_CALLER = Prepared(
+    sa.select(t.instances).where(
+        COLUMNS.uuid == sa.bindparam("uuid"), COLUMNS.caller_id == sa.bindparam("caller")
+    )
+)
+_OF_PROJECT = Prepared(
+    sa.select(t.instances).where(
+        COLUMNS.uuid == sa.bindparam("uuid"),
+        COLUMNS.caller_id == sa.bindparam("caller"),
+        COLUMNS.project_id == sa.bindparam("project"),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -56,16 +68,6 @@ def _in_scope(scope: Scope) -> list[sa.ColumnElement[bool]]:
             return [COLUMNS.caller_id == caller_id, COLUMNS.project_id == project_id]
 
 
-def _has(scope: Scope, instance: Instance) -> bool:
-    match scope:
-        case Everybody():
-            return True
-        case OfCaller(caller_id):
-            return instance.caller_id == caller_id
-        case OfProject(caller_id, project_id):
-            return (instance.caller_id, instance.project_id) == (caller_id, project_id)
-
-
 def _uuid_here(tx: Connection, scope: Scope, uuid: str) -> str:
     match scope:
         case OfCaller(caller_id):
@@ -75,9 +77,18 @@ def _uuid_here(tx: Connection, scope: Scope, uuid: str) -> str:
 
 
 def find(tx: Connection, scope: Scope, uuid: str) -> list[Instance]:
-    """Read the instance of this uuid, which may be an alias of the caller; empty where the scope has none."""
-    found = instances.read_by_uuid(tx, [_uuid_here(tx, scope, uuid)])
-    return [instance for instance in found.values() if _has(scope, instance)]
+    """Read the instance of this uuid, which may be an alias of the caller; empty where the scope has none.
+
+    One out of the scope is not read: how long that takes would tell that it exists, and how large it is.
+    """
+    match scope:
+        case Everybody():
+            return list(instances.read_by_uuid(tx, [uuid]).values())
+        case OfCaller(caller_id):
+            found = _OF_CALLER.all(tx, uuid=_uuid_here(tx, scope, uuid), caller=caller_id)
+        case OfProject(caller_id, project_id):
+            found = _OF_PROJECT.all(tx, uuid=uuid, caller=caller_id, project=project_id)
+    return list(map(instances.from_row, found))
 
 
 @dataclass(frozen=True)

@@ -29,12 +29,11 @@ from zonesched.store import (
     reservation_list,
 )
 from zonesched.store import children as child_rows
-from zonesched.store import reservations as rows
 from zonesched.store.instances import Instance
 from zonesched.store.pending_instances import PendingInstances
 from zonesched.store.reservation_list import ListedBoot
 from zonesched.store.reservations import Reservation
-from zonesched.store.server_list import Everybody, OfCaller, OfProject, Scope
+from zonesched.store.server_list import Scope
 from zonesched.store.store import Transaction
 from zonesched.store.unknown_marker import UnknownMarker
 
@@ -111,20 +110,10 @@ def why_host(zone: Zone, caller: Caller, reservation_id: str, host: str) -> Host
 
 def existing(tx: Transaction, reservation_id: str, scope: Scope) -> Reservation:
     """Read a boot. Raises NotFound for one that does not exist or is not in the scope."""
-    found = [r for r in rows.read_ids(tx, [reservation_id]).values() if _visible(r, scope)]
+    found = reservation_list.find(tx, scope, reservation_id)
     if not found:
         raise NotFound("There is no such reservation.", code="reservation_not_found")
     return found[0]
-
-
-def _visible(reservation: Reservation, scope: Scope) -> bool:
-    match scope:
-        case Everybody():
-            return True
-        case OfCaller(caller_id):
-            return reservation.caller_id == caller_id
-        case OfProject(caller_id, project_id):
-            return (reservation.caller_id, reservation.project_id) == (caller_id, project_id)
 
 
 def _counts(counted: Mapping[Status, int]) -> dict[str, int]:
