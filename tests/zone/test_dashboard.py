@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import json
 import re
 from collections.abc import Callable
@@ -964,6 +966,35 @@ def test_news_change_with_a_boot_and_with_nothing_else(tree: Tree, node: Node, a
     assert admin.get("/news").data == before
     boot(tree, node)
     assert admin.get("/news").data != before
+
+
+def test_a_member_has_no_news_of_what_others_do(tree: Tree, node: Node) -> None:
+    # given: two tenants
+    for name in ("ann", "eve"):
+        node.secrets[name] = users.create(
+            node.zone.store, node.zone.clock, name, Role.MEMBER, f"project-of-{name}"
+        ).secret
+    boot(tree, node, "first", user="eve")
+    eve = signed_in(node, "eve")
+    before = eve.get("/news").text
+
+    # when, then
+    boot(tree, node, user="ann")
+    node.client().call("PUT", "/os-services/disable", {"host": "host-1"})
+    assert eve.get("/news").text == before
+    boot(tree, node, "second", user="eve")
+    assert eve.get("/news").text != before
+
+
+def test_the_news_are_no_hash_of_numbers_that_somebody_could_try(
+    tree: Tree, node: Node, admin: Visitor
+) -> None:
+    boot(tree, node)
+    told = admin.get("/news").text
+    form_token = re.search(r'name="form_token" value="([0-9a-f]+)"', admin.text("/servers"))[1]  # type: ignore[index]
+    for number, removals in itertools.product(range(200), range(3)):
+        tried = repr(((number, number, removals), [], form_token)).encode()
+        assert hashlib.sha256(tried).hexdigest()[:16] != told
 
 
 @pytest.mark.parametrize("path", ["/tree", "/hosts", "/boots", "/servers"])

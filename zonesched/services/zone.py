@@ -33,6 +33,7 @@ from zonesched.services.state.host_cache import HostCache
 from zonesched.services.state.instance_events import EventObserver, Publisher
 from zonesched.services.state.notifications import Notifications
 from zonesched.services.state.password_guard import PasswordGuard
+from zonesched.services.state.project_changes import ProjectChanges
 from zonesched.services.state.quotas import Quotas
 from zonesched.services.state.restored import Restored
 from zonesched.services.state.silences import Silences
@@ -77,6 +78,7 @@ class Zone:
     group: ServiceGroup
     children: ZoneManager
     quotas: Quotas
+    project_changes: ProjectChanges
     select_slots: CallerSlots
     console_slots: CallerSlots
     boots: BootQueue
@@ -141,6 +143,7 @@ class Zone:
                 conf, StoredChildren(store, secret_box), uuid, clock, executor, transport
             ),
             quotas=Quotas(conf, uuid, store, clock),
+            project_changes=ProjectChanges(store, uuid),
             select_slots=CallerSlots(conf.api_threads * 3 // 4),
             console_slots=CallerSlots(conf.api_threads // 4, "consoles"),
             boots=boots,

@@ -1,4 +1,4 @@
-"""Counts of instances and boots, for quotas."""
+"""Counts of instances and boots, for quotas and for those who look whether anything has changed."""
 
 from __future__ import annotations
 
@@ -27,6 +27,14 @@ _open_boots = sa.select(sa.func.count().label("number")).where(
 _OPEN_BOOTS = Prepared(_open_boots)
 _OPEN_BOOTS_OF_PROJECT = Prepared(_open_boots.where(_reservation.project_id == sa.bindparam("project")))
 
+_CHANGES = Prepared(
+    sa.select(
+        sa.func.count().label("number"),
+        # Of two changes that end in another order than they began, the sum tells both.
+        sa.func.coalesce(sa.func.sum(_instance.changed_seq), 0).label("total"),
+    ).where(_instance.caller_id == sa.bindparam("caller"), _instance.project_id == sa.bindparam("project"))
+)
+
 _HOLDS = Prepared(
     sa.select(sa.func.count().label("number"))
     .select_from(t.placements)
@@ -50,6 +58,12 @@ def instances(tx: Connection, caller_id: str, project_id: str | None = None) -> 
     if project_id is None:
         return int(_INSTANCES.first(tx, caller=caller_id).number)
     return int(_INSTANCES_OF_PROJECT.first(tx, caller=caller_id, project=project_id).number)
+
+
+def changes(tx: Connection, caller_id: str, project_id: str) -> tuple[int, ...]:
+    """Read numbers that differ after each change of a project's instances."""
+    found = _CHANGES.first(tx, caller=caller_id, project=project_id)
+    return int(found.number), int(found.total)
 
 
 @dataclass(frozen=True)

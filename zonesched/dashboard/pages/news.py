@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from zonesched.dashboard.layout import children
 from zonesched.dashboard.visit import Data, Visit
 from zonesched.services.catalog import dashboard_sessions
@@ -15,7 +13,6 @@ def show(visit: Visit) -> Data:
 
 
 def text(visit: Visit) -> str:
-    """Return a text that changes with hosts, instances and boots, states of child zones, and the session."""
+    """Return a text that changes with what the reader may see, states of child zones, and the session."""
     states = [(child["id"], child["state"], child["last_error"]) for child in children(visit)]
-    seen = (dashboard_sessions.stored_changes(visit.zone.store), states, visit.form_token)
-    return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
+    return dashboard_sessions.news(visit.zone, visit.caller, (states, visit.form_token))

@@ -100,10 +100,17 @@ def form_token(token: str) -> str:
     return hmac.new(token.encode(), b"dashboard form", hashlib.sha256).hexdigest()
 
 
-def stored_changes(store: Store) -> tuple[int, ...]:
-    """Return numbers that differ after each change of hosts, instances and boots."""
-    watermark = store.read(identity.low_watermark)
-    return store.read(lambda tx: identity.stored_changes(tx, watermark))
+def news(zone: Zone, caller: Caller, shown: object) -> str:
+    """Return a text that changes with `shown`, and with hosts, instances and boots that the caller may see.
+
+    Keyed, since the numbers of changes tell how much others do: nobody may find them by trying.
+    """
+    watermark = zone.store.read(identity.low_watermark)
+    changes = zone.store.read(lambda tx: identity.stored_changes(tx, watermark))
+    if caller.role is not Role.ADMIN:
+        changes = zone.project_changes.read(caller.project_id, changes)
+    seen = b"dashboard news " + repr((changes, shown)).encode()
+    return hmac.new(zone.host_id_secret.encode(), seen, hashlib.sha256).hexdigest()[:16]
 
 
 def check_may_look(conf: Conf, caller: Caller) -> None:
