@@ -53,8 +53,8 @@ def boot(node: Node, count: int = 1, user: str = "member", **headers: str) -> An
     return node.client(user).post("/zones/boot", {"server": server}, headers=headers)
 
 
-def dry_run(node: Node, user: str) -> Answer:
-    server = {"name": "vm", "flavorRef": "small", "num_instances": 1}
+def dry_run(node: Node, user: str, count: int = 1) -> Answer:
+    server = {"name": "vm", "flavorRef": "small", "num_instances": count}
     return node.client(user).post("/zones/boot", {"server": server, "dry_run": True})
 
 
@@ -386,6 +386,16 @@ def test_a_project_makes_as_many_dry_runs_as_it_alone_may(tmp_path: Path) -> Non
     give(node, "projects/project-1", project_dry_runs_per_minute=2)
 
     assert [dry_run(node, "member").status for _ in range(3)] == [200, 200, 429]
+
+
+def test_a_dry_run_tells_a_project_of_no_more_room_than_it_may_use(tmp_path: Path) -> None:
+    node = a_node(tmp_path, project_instances=3)
+
+    assert dry_run(node, "member", 3).json["dry_run"]["fits"] == 3
+    assert refused(dry_run(node, "member", 4)) == refused(boot(node, 4)) == (429, "project_instances")
+    give(node, "projects/project-1", project_instances=4)
+    assert dry_run(node, "member", 4).status == 200
+    assert dry_run(node, "admin", 1000).status == 200
 
 
 # -- limits of their own -----------------------------------------------------------------------------------

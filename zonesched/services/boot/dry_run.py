@@ -54,6 +54,8 @@ def dry_run(
     spec = boot.spec_of(zone, caller, form)
     with zone.select_slots.of_user(caller.user_id):
         zone.quotas.admit_dry_run(caller.project_id)
+        if not is_admin:
+            zone.quotas.check_fits_quota(caller.project_id, form.num_instances)
         return _run(zone, spec, form, is_wanted, is_admin=is_admin, record=record)
 
 

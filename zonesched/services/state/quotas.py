@@ -75,6 +75,15 @@ class Limit:
     is_counted: bool = True
 
 
+def _too_many_instances(limit: int) -> OverLimit:
+    return OverLimit(
+        f"The project may have {limit} instances.",
+        FULL_RETRY_S,
+        code="project_instances",
+        field="num_instances",
+    )
+
+
 def _lock(tx: Transaction, is_exact: bool, *name: str) -> AddLock | None:
     """Return the lock of the number of this name where several transactions may add to it."""
     if not is_exact or not locks.are_needed(tx):
@@ -123,12 +132,7 @@ class Quotas:
         limit = self._limit(me, "project_instances")
         lock = _lock(tx, limit < FAR, "project", me)
         if not self._of_projects.add(me, instances, limit, lambda: usage.instances(tx, zone, me), lock):
-            raise OverLimit(
-                f"The project may have {limit} instances.",
-                FULL_RETRY_S,
-                code="project_instances",
-                field="num_instances",
-            )
+            raise _too_many_instances(limit)
 
     def note_boot(self, project_id: str) -> None:
         """Note a boot that was written, whose transaction may have been run more than once."""
@@ -141,6 +145,15 @@ class Quotas:
         if wait_s := self._dry_runs.take(project_id, limit):
             message = f"The project may make {limit} dry runs per minute."
             raise OverLimit(message, wait_s, code="project_dry_runs_per_minute")
+
+    def check_fits_quota(self, project_id: str, instances: int) -> None:
+        """Raise OverLimit for more instances than the project may have: it learns of no further room.
+
+        `admit_dry_run` has read the overrides.
+        """
+        limit = self._limit(project_id, "project_instances")
+        if instances > limit:
+            raise _too_many_instances(limit)
 
     def admit_console(self, caller: Caller) -> None:
         """Admit a caller that reads a console output. Raises OverLimit."""
