@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
@@ -89,6 +90,21 @@ def test_guesses_from_elsewhere_lock_nobody_out_where_they_have_signed_in_before
     assert pause_after(guard, "ann", "203.0.113.1")
     assert pause_after(guard, "bob", "192.0.2.1")
     assert guard.check("ann", "192.0.2.1", right)
+
+
+def test_one_address_that_guesses_for_ever_keeps_a_user_out_nowhere_else() -> None:
+    # given: Ann has not signed in since the zone's start, and a stranger guesses whenever it may
+    clock = FakeClock()
+    guard = a_guard(clock)
+    for _ in range(1200):
+        with suppress(OverLimit):
+            guard.check("ann", "198.51.100.1", wrong)
+        clock.advance(1)
+    with suppress(OverLimit):
+        guard.check("ann", "198.51.100.1", wrong)
+    # then
+    assert guard.check("ann", "192.0.2.1", right)
+    assert pause_after(guard, address="198.51.100.1") > 1
 
 
 def test_guesses_from_where_somebody_has_signed_in_pause_too() -> None:

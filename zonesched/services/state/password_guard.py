@@ -33,6 +33,8 @@ MAX_KEYS = 10_000
 """Limit of remembered user names and addresses; above it the oldest is evicted and starts at zero."""
 
 MAX_NAME = 256
+_USER = "user "
+"""Beginning of the key of a user name."""
 BUSY_RETRY_S = 1
 
 
@@ -62,9 +64,10 @@ class PasswordGuard:
     def check(self, name: str, address: str, verify: Callable[[], bool]) -> bool:
         """Tell whether `verify` accepts the password; one check runs at a time.
 
-        Wrong passwords count against the name and the address; from an address where this name has signed in
-        before, against the pair alone, so that guesses from elsewhere cannot lock its user out. Raises
-        OverLimit during a pause, and ZoneBusy where too many checks wait.
+        Wrong passwords count against the name, the address and the pair of both; from an address where this
+        name has signed in before, against the pair alone. Of one address only the first ones count against a
+        name, so that it cannot lock the user out. Raises OverLimit during a pause, and ZoneBusy where too
+        many checks wait.
         """
         place = network_of(address)
         # No user has a longer name; it must not fill the memory.
@@ -107,7 +110,8 @@ class PasswordGuard:
         with self._lock:
             if pair in self._signed_in:
                 return [(pair, FREE_OF_USER)]
-        return [(f"user {name}", FREE_OF_USER), (f"address {place}", FREE_OF_ADDRESS)]
+        # The pair comes first: `_count_failure` looks at it.
+        return [(pair, FREE_OF_USER), (f"{_USER}{name}", FREE_OF_USER), (f"address {place}", FREE_OF_ADDRESS)]
 
     def _refuse_during_pause(self, keys: Sequence[tuple[str, int]]) -> None:
         now = self._clock.monotonic()
@@ -121,10 +125,12 @@ class PasswordGuard:
     def _count_failure(self, keys: Sequence[tuple[str, int]], place: str) -> None:
         now, pause_s = self._clock.monotonic(), 0.0
         with self._lock:
+            is_known_guesser = self._count(keys[0][0], now) >= FREE_OF_USER
             for key, free in keys:
-                before = self._failures.pop(key, None)
-                is_old = before is None or now - before.last_at > FORGOTTEN_AFTER_S
-                count = 1 if is_old or before is None else before.count + 1
+                if is_known_guesser and key.startswith(_USER):
+                    continue
+                count = self._count(key, now) + 1
+                self._failures.pop(key, None)
                 # The exponent is bounded as well: a count may grow for days.
                 own_s = 0.0 if count < free else min(LONGEST_PAUSE_S, 2.0 ** min(count - free, 10))
                 self._failures[key] = _Failures(count, now, now + own_s)
@@ -132,6 +138,11 @@ class PasswordGuard:
             _evict(self._failures)
         if pause_s:
             log.warning("wrong passwords from %s: the next one is checked in %d s", place, pause_s)
+
+    def _count(self, key: str, now: float) -> int:
+        """Return how many wrong passwords count for a key; needs the lock."""
+        found = self._failures.get(key)
+        return found.count if found is not None and now - found.last_at <= FORGOTTEN_AFTER_S else 0
 
     def _remember_sign_in(self, name: str, place: str) -> None:
         pair = f"pair {place} {name}"
