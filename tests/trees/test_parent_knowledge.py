@@ -179,6 +179,29 @@ def test_whether_two_own_instances_share_a_host_takes_one_select(tree: Tree) -> 
         assert fits is (here != there)
 
 
+def test_the_same_request_again_shows_each_host_under_the_same_number(tree: Tree) -> None:
+    # given: a request of one instance on each host
+    group = {"name": "anti-affinity", "id": GROUP, "max_server_per_host": 1}
+    curious = Curious(tree, "other")
+
+    def weight_by_tie(**changes: Any) -> dict[int, int]:
+        entries = curious.ask(9, request_id="again", group=group, **changes)["weights"]
+        return {entry["tie"]: entry["weight"] for entry in entries}
+
+    before = weight_by_tie()
+    assert len(before) == 3
+    # when: another caller boots on one of them
+    body = {"server": {"name": "vm", "flavorRef": "small", "num_instances": 1}}
+    assert tree.nodes["leaf"].client("member").post("/zones/boot", body).status == 202
+    tree.settle()
+    # then
+    after = weight_by_tie()
+    assert after.keys() == before.keys()
+    assert sum(after[tie] != before[tie] for tie in before) == 1
+    # Another request has other numbers for the same hosts.
+    assert weight_by_tie(ram=2).keys() != before.keys()
+
+
 def test_capacities_are_told_in_classes_and_ranges_exactly(tree: Tree) -> None:
     told = tree.nodes["leaf"].client("parent-root").get("/zones/info").json["zone"]
     assert told["services"]["compute"]["DISK_GB"] == "448.0,512.0"
