@@ -1267,6 +1267,35 @@ class TestOffline:
         # then nothing is written
         assert list(tmp_path.iterdir()) == [tmp_path / "z.conf"]
 
+    @pytest.mark.parametrize(
+        "url", ["mysql://zone:sekret@db.example/zone", "mariadb+pymysql://db.example/zone"]
+    )
+    def test_another_database_is_refused_with_those_that_a_zone_works_with(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], url: str
+    ) -> None:
+        (tmp_path / "z.conf").write_text(
+            f"[DEFAULT]\nstate_path = {tmp_path / 'state'}\ndatabase_url = {url}\n"
+        )
+        assert run(["config", "check", "--config-file", str(tmp_path / "z.conf")], Session()) == 1
+        error = capsys.readouterr().err
+        assert "postgresql+psycopg://" in error
+        assert "sqlite:////" in error
+        assert "sekret" not in error
+
+    def test_postgresql_without_its_driver_is_refused_with_the_extra_that_has_it(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "psycopg", None)
+        lines = (
+            "[DEFAULT]",
+            f"state_path = {tmp_path / 'state'}",
+            "database_url = postgresql+psycopg:///zone",
+        )
+        (tmp_path / "z.conf").write_text("\n".join(lines))
+        assert run(["config", "check", "--config-file", str(tmp_path / "z.conf")], Session()) == 1
+        needed = "Option database_url needs the package psycopg: install zonesched with the extra postgres."
+        assert needed in capsys.readouterr().err
+
     @pytest.mark.parametrize("command", ["upgrade", "restored"])
     @pytest.mark.parametrize(
         "url",

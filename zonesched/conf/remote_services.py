@@ -24,6 +24,9 @@ PROTECTION = {
 }
 """Advice by option: the part of its URL that selects TLS with checked names."""
 
+DATABASE_URLS = "sqlite:////folder/zone.sqlite, or postgresql+psycopg://user:password@host/database"
+"""Forms of the URL of a database that a zone can work with."""
+
 _POSTGRESQL = "postgresql"
 _PASSWORD = re.compile(r"(?<=//)([^:/@]*):.*@")
 _PASSWORD_PARAMETER = re.compile(r"(?<=[?&])(\w*password)=[^&]*", re.IGNORECASE)
@@ -52,9 +55,15 @@ def check_protected(option: str, url: str, setting: str, allow: str) -> None:
 
 
 def check_database_url(url: str) -> None:
-    """Raise ConfigError for a URL in which a password could be taken for a part of the host."""
+    """Raise ConfigError for another database, or where a password could be taken for a part of the host."""
     if url.startswith("sqlite"):
         return
+    if not url.startswith((f"{_POSTGRESQL}:", f"{_POSTGRESQL}+")):
+        # The URL may hold a password: it is not shown.
+        raise ConfigError(
+            f"Option database_url: the value is not accepted. Accepted: {DATABASE_URLS}.",
+            field="database_url",
+        )
     try:
         is_clear = url.count("@") <= ("@" in urlsplit(url).netloc)
     except ValueError:

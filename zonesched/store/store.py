@@ -17,7 +17,8 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 
 from zonesched import turns
 from zonesched.conf.private_files import refuse_if_shared
-from zonesched.conf.remote_services import with_checked_names
+from zonesched.conf.remote_services import DATABASE_URLS, with_checked_names
+from zonesched.conf.writable_files import check_file, check_folder
 from zonesched.errors import ConfigError, DatabaseFull
 from zonesched.store import outcomes
 from zonesched.store.group_commit import GroupCommit
@@ -49,8 +50,6 @@ FULL_RETRY_S = 30
 """Retry-After of a full disk, which people free."""
 
 RERUNS = 5
-
-ACCEPTED_URLS = "a URL such as sqlite:////folder/zone.sqlite, of a database whose driver is installed"
 
 
 class Observer(Protocol):
@@ -277,15 +276,20 @@ def _accepted_url(database_url: str) -> sa.URL:
     try:
         url = sa.make_url(with_checked_names(database_url))
         if url.get_backend_name() != "sqlite":
-            if url.get_driver_name() != "psycopg":
-                raise ArgumentError("not the driver that PostgreSQL is used with")
+            if (url.get_backend_name(), url.get_driver_name()) != ("postgresql", "psycopg"):
+                raise ArgumentError("another database, or not the driver that PostgreSQL is used with")
         elif not url.database or url.database == ":memory:":
             raise ArgumentError("a database in memory is lost with its process")
         url.get_dialect().import_dbapi()
-    except (ArgumentError, ImportError, ValueError):
+    except ImportError:
+        raise ConfigError(
+            "Option database_url needs the package psycopg: install zonesched with the extra postgres.",
+            field="database_url",
+        ) from None
+    except (ArgumentError, ValueError):
         # The URL may hold a password: it is not shown.
         raise ConfigError(
-            f"Option database_url: the value is not accepted. Accepted: {ACCEPTED_URLS}.",
+            f"Option database_url: the value is not accepted. Accepted: {DATABASE_URLS}.",
             field="database_url",
         ) from None
     return url
