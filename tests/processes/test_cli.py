@@ -1222,6 +1222,9 @@ class TestOffline:
             "child_ca_file = /dev/null/ca.pem",
             "database_url = nonsense",
             "database_url = sqlite://",
+            "database_url = sqlite:////dev/null/zone.sqlite",
+            "database_url = sqlite:///{folder}",
+            "database_url = sqlite:///{folder}/shared.sqlite",
             "state_path = /dev/null",
             "state_path = /dev/null/state",
             "state_path = {folder}/shared",
@@ -1233,6 +1236,7 @@ class TestOffline:
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str
     ) -> None:
         (tmp_path / "shared").mkdir(mode=0o755)
+        (tmp_path / "shared.sqlite").touch(mode=0o644)
         given = [f"state_path = {tmp_path / 'state'}", line.format(folder=tmp_path)]
         (tmp_path / "z.conf").write_text("\n".join(("[DEFAULT]", *given)))
         assert run(["config", "check", "--config-file", str(tmp_path / "z.conf")], Session()) == 1

@@ -187,8 +187,11 @@ class TestLauncher:
             ("state_path = /dev/null/zone", "Option state_path: /dev/null/zone cannot be written: Not a dir"),
             ("database_url = nonsense", "Option database_url: the value is not accepted. Accepted: "),
             ("database_url = nosuch:///zone", "Option database_url: the value is not accepted. Accepted: "),
-            ("database_url = sqlite:////dev/null/z.sqlite", "Option database_url: its folder cannot be made"),
-            ("database_url = sqlite:////dev", "Option database_url: the database cannot be used"),
+            (
+                "database_url = sqlite:////dev/null/z.sqlite",
+                "Option database_url: /dev/null cannot be written: Not",
+            ),
+            ("database_url = sqlite:////dev", "Option database_url: /dev cannot be written: Is a directory"),
             ("database_url = sqlite://", "Option database_url: the value is not accepted. Accepted: "),
             ("audit_log = /dev/null/audit", "Option audit_log: /dev/null/audit cannot be written: Not a dir"),
         ],

@@ -269,7 +269,13 @@ def _noting_loss() -> Iterator[None]:
 
 def check_url(database_url: str) -> None:
     """Raise ConfigError for the URL of a database that cannot hold a zone; does not connect."""
-    _accepted_url(database_url)
+    url = _accepted_url(database_url)
+    if url.get_backend_name() == "sqlite":
+        path = Path(url.database or "")
+        check_folder(path.parent, "database_url")
+        check_file(path, "database_url", made=path.parent)
+        if path.is_file():
+            refuse_if_shared(path, "database_url")
 
 
 def _accepted_url(database_url: str) -> sa.URL:
