@@ -566,6 +566,23 @@ class TestWhoAsks:
         self.ask("--zone-url", stub.url, "--username", "ann", "--password-stdin")
         assert self.sent(stub) == basic("ann", "secret")
 
+    @pytest.mark.parametrize("text", ["", "\n", "\nsecret\n"])
+    def test_a_file_or_an_input_without_a_password_is_refused_and_no_other_is_used(
+        self,
+        command: StubCommand,
+        monkeypatch: pytest.MonkeyPatch,
+        tmp_path: Path,
+        text: str,
+    ) -> None:
+        (tmp_path / "pw").write_text(text)
+        monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+        monkeypatch.setenv("ZONESCHED_PASSWORD", "other")
+        assert command("zone", "list", "--password-file", str(tmp_path / "pw")) == 2
+        assert f"{tmp_path / 'pw'} has no password in its first line" in command.err
+        assert command("zone", "list", "--password-stdin") == 2
+        assert "standard input has no password in its first line" in command.err
+        assert command.stub.asked == []
+
     def test_options_stand_before_or_after_the_command(self, stub: StubZone) -> None:
         assert run(["--zone-url", stub.url, "--json", "zone", "list"], Session()) == 0
         assert run(["zone", "list", "--zone-url", stub.url, "--json"], Session()) == 0

@@ -141,10 +141,17 @@ class Session:
 
     def _password(self) -> str:
         if self.given.get("password_stdin"):
-            return sys.stdin.readline().rstrip("\r\n")
-        if self.given.get("password_file"):
-            return read_secret(self.given["password_file"])
+            return _password_of("standard input", sys.stdin.readline().rstrip("\r\n"))
+        if file := self.given.get("password_file"):
+            return _password_of(str(file), read_secret(file))
         return self._text("password", "ZONESCHED_PASSWORD")
+
+
+def _password_of(source: str, password: str) -> str:
+    # Without it the call would be made with a password that the caller did not choose.
+    if not password:
+        raise click.UsageError(f"{source} has no password in its first line")
+    return password
 
 
 def read_secret(path: Path) -> str:
