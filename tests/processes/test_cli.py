@@ -917,6 +917,18 @@ class TestWhatIsSent:
         assert "s3cret" not in command.out
         assert read_credentials(path) == Credentials(command.stub.url, "root", "s3cret")
 
+    def test_a_file_of_something_else_is_kept_and_no_secret_made(
+        self, command: StubCommand, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "file"
+        for text in ("[DEFAULT]\n", "[zonesched]\nurl = http://z\nusername = bob\npassword = p\n"):
+            path.write_text(text)
+            assert command("user", "create", "agent", "--role", "compute", "--save", str(path)) == 2
+            assert command("user", "set", "agent", "--new-secret", "--save", str(path)) == 2
+            assert "is kept" in command.err
+            assert path.read_text() == text
+        assert command.stub.asked == []
+
     @pytest.mark.parametrize("place", ["missing/agent.credentials", "."])
     def test_no_secret_is_made_that_could_not_be_saved(
         self, command: StubCommand, tmp_path: Path, place: str

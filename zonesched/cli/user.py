@@ -20,7 +20,12 @@ from zonesched.cli.session import (
     zone_options,
 )
 from zonesched.cli.table import Column
-from zonesched.compute.credentials import Credentials, check_writable, write_credentials
+from zonesched.compute.credentials import (
+    Credentials,
+    check_replaceable,
+    check_writable,
+    write_credentials,
+)
 
 COLUMNS = (
     Column("name"),
@@ -91,6 +96,7 @@ def create(
     """Add a user; without a password it gets a generated secret, which is shown once."""
     if save:
         check_writable(save)
+        check_replaceable(save, name)
     form = {"name": name, "role": role, "project_id": project}
     if explain:
         form["explain_to_parent"] = explain
@@ -131,6 +137,7 @@ def set_(
         return
     if save:
         check_writable(save)
+        check_replaceable(save, name)
     password = given_secret(new_password_file, new_password_stdin, "") if is_chosen else ""
     form: dict[str, Any] = {"password": password} if is_chosen else {"new_secret": True}
     answer = session.call("PUT", _path(name), {"user": form})

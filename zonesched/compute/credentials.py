@@ -67,6 +67,23 @@ def check_writable(path: Path) -> None:
         raise CredentialsError(f"{path}: cannot be written: {error.strerror}") from None
 
 
+def check_replaceable(path: Path, username: str) -> None:
+    """Raise CredentialsError if the file is there and has anything else than credentials of this user.
+
+    What it has would be lost: another user's only secret, or the keys of a configuration.
+    """
+    if not path.exists() or not path.stat().st_size:
+        return
+    try:
+        is_own = read_credentials(path).username == username
+    except CredentialsError:
+        is_own = False
+    if not is_own:
+        raise CredentialsError(
+            f"{path}: it has no credentials of {username}, and is kept. Move it, or choose another place."
+        )
+
+
 def begin_credentials(path: Path) -> None:
     """Write durably that the file is about to be written: until it is, `are_begun` says so.
 
