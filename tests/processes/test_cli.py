@@ -1351,6 +1351,13 @@ class TestOffline:
         assert error.count("\n") == 1
         assert "sekret" not in error
 
+    def test_a_file_that_cannot_be_written_is_named_in_plain_words(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        file = tmp_path / "missing" / "zone.conf"
+        assert run(["config", "sample", "zone", "--save", str(file)], Session()) == 1
+        assert capsys.readouterr().err == f"zonesched: {file}: No such file or directory\n"
+
     def test_a_wrong_configuration_is_one_line_and_one(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:

@@ -122,7 +122,8 @@ def run(arguments: Sequence[str] | None, session: Session) -> int:
         said = "a text on the command line, in the environment or on standard input is not UTF-8"
         return _say(said, "", USAGE)
     except OSError as error:
-        return _say(str(error), "", REFUSED)
+        said = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        return _say(said, "", REFUSED)
 
 
 def _code_of(error: ZoneRefused) -> int:

@@ -48,7 +48,8 @@ def read_credentials(path: Path) -> Credentials:
         parser.read_string(path.read_text(encoding="utf-8"))
         section = parser[SECTION]
     except (OSError, UnicodeDecodeError) as error:
-        raise CredentialsError(f"{path}: cannot be read: {error}") from None
+        said = error.strerror if isinstance(error, OSError) else error
+        raise CredentialsError(f"{path}: cannot be read: {said}") from None
     except (configparser.Error, KeyError):
         raise CredentialsError(f"{path}: must be [{SECTION}] with url, username and password") from None
     return Credentials(**{known.name: section.get(known.name, "") for known in fields(Credentials)})
