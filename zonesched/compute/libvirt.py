@@ -63,7 +63,9 @@ class LibvirtDriver:
 
     def __init__(self, settings: DriverSettings, clock: Clock) -> None:
         if not settings.state_folder:
-            raise ConfigError("The libvirt driver needs a state folder.", field="state_folder")
+            raise ConfigError(
+                "The libvirt driver needs a state folder: --state-folder.", field="state_folder"
+            )
         self._root = Path(settings.state_folder).resolve() / "instances"
         of_libvirt = settings.libvirt
         images = real_folder(of_libvirt.image_folder) if of_libvirt.image_folder else None

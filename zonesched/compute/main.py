@@ -286,6 +286,8 @@ def _credentials(file: Path | None, zone_url: str, username: str, password_file:
             password = password_file.read_text(encoding="utf-8").strip()
         except UnicodeDecodeError:
             raise CredentialsError(f"{password_file} is not a text in UTF-8") from None
+        if not password:
+            raise CredentialsError(f"{password_file} has no password")
     url = zone_url or from_file.url
     if not url:
         raise CredentialsError("the zone's URL is missing: --zone-url, ZONESCHED_URL or --credentials")

@@ -49,7 +49,9 @@ class ProcessDriver:
 
     def __init__(self, settings: DriverSettings, clock: Clock) -> None:
         if not settings.state_folder:
-            raise ConfigError("The process driver needs a state folder.", field="state_folder")
+            raise ConfigError(
+                "The process driver needs a state folder: --state-folder.", field="state_folder"
+            )
         self._root = Path(settings.state_folder).resolve() / "instances"
         try:
             self._lock = instance_folder.take_for_this_process(self._root)
