@@ -429,18 +429,21 @@ def test_a_drain_of_a_child_that_is_away_does_not_end_until_it_is_stopped_and_go
     looks = iter(range(3))
 
     def until_stopped() -> None:
+        scene.tree.poll()
         if next(looks, None) is None:
             raise KeyboardInterrupt
 
     run.meanwhile = until_stopped
     stopped = run("--watch", "--parallel", "5")
+    shown = run.command.err
     there_still = len(there(scene))
     run.meanwhile = lambda: None
     scene.tree.network.heal(url)
     scene.tree.poll()
 
     assert stopped == 130
-    assert "zonesched zone drain region --watch goes on" in run.command.err
+    assert "zonesched zone drain region --watch goes on" in shown
+    assert "(last error of the child: child_unreachable)" in shown
     assert there_still == IN_REGION
     assert run("--watch", "--parallel", "5") == 0
     assert (there(scene), differences(scene.tree)) == ([], [])

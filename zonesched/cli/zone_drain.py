@@ -115,10 +115,15 @@ class Drain:
         self.left = found["leaving"] + found["waiting"] + found["staying_count"]
         progress.show(
             f"{self.name}: {self.placed} instances placed elsewhere, {len(self.asked)} on their way,"
-            f" {found['waiting']} wait, {found['staying_count'] + len(self.failed)} stay"
+            f" {found['waiting']} wait, {found['staying_count'] + len(self.failed)} stay{self._last_error()}"
         )
         goes_on = found["leaving"] or self.asked or (found["waiting"] and not self.failed)
         return not goes_on
+
+    def _last_error(self) -> str:
+        """Return the reason why nothing may leave for now: "" where the child answers."""
+        error = self.session.call("GET", f"/zones/{self.child_id}")["zone"]["last_error"]
+        return f" (last error of the child: {error})" if error else ""
 
     def _follow(self, id: str) -> None:
         """See whether an instance that has left runs again, or stays after all."""
