@@ -288,6 +288,8 @@ def test_callers_who_do_not_take_their_answers_hold_up_nobody(zone: Zone) -> Non
         for one in bad_callers(zone, 12, request):
             closing.callback(one.close)
         assert zone.slowest_s() < LATE_S
+    # Whoever comes next from this address would find its queue full.
+    eventually("their requests have ended", lambda: zone.running() == 1)
 
 
 @pytest.mark.parametrize("known", [True, False])
