@@ -1072,3 +1072,27 @@ def test_assets_are_kept_by_their_content(admin: Visitor) -> None:
         answer = admin.get(f"/assets/{name}")
         assert (answer.status_code, "immutable" in answer.headers["Cache-Control"]) == (200, True)
     assert admin.get("/assets/NOTICE").status_code == 404
+
+
+RIGHT_TO_LEFT, NOTHING_TO_SEE = "\u05e9\u05e8\u05ea 5", "\u200b\u2060"
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [(RIGHT_TO_LEFT, f"<bdi>{RIGHT_TO_LEFT}</bdi>"), (NOTHING_TO_SEE, "<bdi>U+200B U+2060</bdi>")],
+)
+def test_a_name_in_any_script_keeps_what_is_beside_it_in_place_and_has_something_to_click_on(
+    tree: Tree, node: Node, admin: Visitor, name: str, shown: str
+) -> None:
+    flavor = {"name": name, "vcpus": 1, "ram": 64, "disk": 1}
+    assert node.client().post("/flavors", {"flavor": flavor}).status == 200
+    assert node.client().post("/os-aggregates", {"aggregate": {"name": name}}).status == 200
+    boot(tree, node, name, 1)
+    (server,) = node.client().get("/servers").json["servers"]
+
+    for path in ("/servers", "/boots", "/tree", f"/servers/{server['id']}", "/flavors", "/aggregates"):
+        assert shown in admin.text(path), path
+
+
+def test_a_name_of_nothing_to_see_is_shown_by_its_first_characters_alone() -> None:
+    assert render.named("\u3164" * 9) == f"<bdi>{'U+3164 ' * 8}…</bdi>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -10,6 +11,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 ASSETS = {
     "style.css": "text/css",
@@ -20,6 +22,12 @@ ASSETS = {
     "icon.svg": "image/svg+xml",
 }
 """Files that pages load, with their media types."""
+
+BLANK = "\u115f\u1160\u2800\u3164\uffa0"
+"""Letters and symbols that show nothing."""
+
+MOST_SHOWN = 8
+"""Characters of a name that shows nothing whose codes are shown."""
 
 
 @cache
@@ -43,7 +51,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"clock": clock, "number": number, "part": part, "amount": amount}
+    made.filters |= {"clock": clock, "number": number, "part": part, "amount": amount, "named": named}
     made.globals |= {"asset_url": _asset_url, "with_query": with_query}
     return made
 
@@ -61,6 +69,24 @@ def clock(iso: str | None) -> str:
 def number(value: float) -> str:
     """Whole numbers in groups of three, others with few digits."""
     return f"{value:,.0f}".replace(",", "\u202f") if float(value).is_integer() else f"{value:.3g}"
+
+
+def named(value: object) -> str:
+    """A text that somebody chose: what stands beside it keeps its place, whichever way the text is written.
+
+    A text that shows nothing is shown as the codes of its characters.
+    """
+    text = str(value)
+    if text.isascii():
+        return text
+    if not any(map(_is_visible, text)):
+        rest = ["…"] if len(text) > MOST_SHOWN else []
+        text = " ".join([*(f"U+{ord(character):04X}" for character in text[:MOST_SHOWN]), *rest])
+    return Markup("<bdi>{}</bdi>").format(text)
+
+
+def _is_visible(character: str) -> bool:
+    return character not in BLANK and unicodedata.category(character)[0] in "LNPS"
 
 
 def part(value: str) -> str:

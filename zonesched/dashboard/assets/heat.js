@@ -18,6 +18,8 @@
   }
   colours[WITHOUT] = rgba(225, 229, 226); colours[DISABLED] = rgba(123, 135, 144); colours[DOWN] = rgba(17, 17, 17);
 
+  // What stands beside a name keeps its place, whichever way the name is written.
+  const apart = (name) => /[^\x00-\x7f]/.test(name) ? "\u2068" + name + "\u2069" : name;
   const chosenOf = (name) => form.elements[name].value;
 
   // Cells are in the order of groups; each group begins below its label.
@@ -61,7 +63,7 @@
     paint.putImageData(image, 0, 0);
     paint.fillStyle = style.color;
     paint.font = "12px system-ui, sans-serif";
-    for (const group of groups) paint.fillText(group.name + "  " + group.hosts.length, 0, group.y + 13);
+    for (const group of groups) paint.fillText(apart(group.name) + "  " + group.hosts.length, 0, group.y + 13);
     drawn = paint.getImageData(0, 0, width, height);
     if (chosen >= 0) outline(chosen);
   }
@@ -89,7 +91,7 @@
     chosen = Math.max(-1, Math.min(cells.length - 1, cell));
     const level = chosen < 0 ? 0 : levels[cells[chosen]];
     const words = level === DOWN ? "down" : level === DISABLED ? "disabled" : level === WITHOUT ? "has none" : Math.round((100 * level) / FULL) + " % used";
-    label.textContent = chosen < 0 ? "\u00a0" : names[cells[chosen]] + ": " + words;
+    label.textContent = chosen < 0 ? "\u00a0" : apart(names[cells[chosen]]) + ": " + words;
     if (chosen >= 0) outline(chosen);
   }
 
