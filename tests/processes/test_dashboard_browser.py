@@ -100,17 +100,18 @@ def boots_of(database: Path) -> list[tuple[str, int, dict[str, Any]]]:
     ]
 
 
-def pid_of_zone(name: str) -> int:
-    """The process that serves a zone of this test's tree, of which there is one on this machine."""
+def pid_of_zone(tree: DemoRun, name: str) -> int:
+    """The process that serves a zone of this tree, and of no other one on this machine."""
+    (zone,) = (zone for zone in tree.zones if zone.name == name)
+    served = str(tree.admin_file(zone).parent / "zone.conf")
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            line = file.read_bytes().decode(errors="replace")
+            words = file.read_bytes().decode(errors="replace").split("\0")
         except OSError:
             continue
-        if f"dashboard0/{name}/zone.conf" in line and os.getpgid(int(file.parent.name)) == int(
-            file.parent.name
-        ):
-            return int(file.parent.name)
+        pid = int(file.parent.name)
+        if served in words and os.getpgid(pid) == pid:
+            return pid
     raise AssertionError(f"zone {name} does not run")
 
 
@@ -143,6 +144,52 @@ def test_an_operator_boots_and_looks_why_and_disables_a_host(tree: DemoRun, scre
     page.wait_for_selector("text=Disabled: new fans")
     disabled = [host for host in tree.hypervisors(tree.root) if host["status"] == "disabled"]
     assert [host["hypervisor_hostname"] for host in disabled] == ["root-general-1"]
+
+
+def boot_by_button(page: Any) -> str:
+    """The address of the boot to which the form leads."""
+    page.click("button[value=boot]")
+    page.wait_for_url(re.compile(r"/dashboard/boots/[0-9a-f-]{36}$"))
+    return str(page.url)
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_back_and_boot_again_is_the_same_boot_and_a_new_form_another_one(
+    browser: Any, tree: DemoRun, script: bool
+) -> None:
+    link = tree.admin(tree.root).call("POST", "/sign-in-links")["sign_in_link"]["path"]
+    with browser.new_context(java_script_enabled=script) as context:
+        page = context.new_page()
+        page.goto(tree.root.url + link)
+        page.click("button")
+        page.wait_for_url("**/dashboard/tree")
+        page.goto(f"{tree.root.url}/dashboard/boot")
+        page.fill("[name=name]", "again")
+        boots = [boot_by_button(page)]
+        page.go_back()
+        assert page.input_value("[name=name]") == "again"
+        boots.append(boot_by_button(page))
+        page.go_back()
+        with page.expect_navigation():
+            page.click("text=a new form")
+        page.fill("[name=name]", "again")
+        boots.append(boot_by_button(page))
+        assert boots[0] == boots[1]
+        assert boots[1] != boots[2]
+
+
+def test_back_shows_no_form_of_whoever_has_signed_out(browser: Any, tree: DemoRun) -> None:
+    link = tree.admin(tree.root).call("POST", "/sign-in-links")["sign_in_link"]["path"]
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto(tree.root.url + link)
+        page.click("button")
+        page.wait_for_url("**/dashboard/tree")
+        page.goto(f"{tree.root.url}/dashboard/boot")
+        page.click("text=Sign out")
+        page.wait_for_selector("h1 >> text=Sign in")
+        page.go_back()
+        page.wait_for_selector("h1 >> text=Sign in")
 
 
 def test_the_commands_of_the_form_make_the_boot_that_it_would_make(tree: DemoRun, screen: Screen) -> None:
@@ -355,17 +402,18 @@ def test_news_wait_for_whoever_selects_a_text(tree: DemoRun, screen: Screen) -> 
 
 
 def test_the_page_of_a_server_that_somebody_has_deleted_says_so(tree: DemoRun, screen: Screen) -> None:
-    root = tree.admin(tree.root)
-    eventually("a server", lambda: root.call("GET", "/servers/detail?status=ACTIVE")["servers"], 60)
-    server = root.call("GET", "/servers/detail?status=ACTIVE&limit=1")["servers"][0]
+    root, found = tree.admin(tree.root), "/servers/detail?status=ACTIVE&name=short-lived"
+    boot_one(tree, "short-lived")
+    eventually("the server runs", lambda: root.call("GET", found)["servers"], 60)
+    (server,) = root.call("GET", found)["servers"]
     screen.go(f"servers/{server['id']}")
     root.call("DELETE", f"/servers/{server['id']}")
     screen.page.wait_for_selector("h1 >> text=There is no such instance")
     screen.complaints.clear()
 
 
-def test_a_page_says_that_its_zone_hangs_until_it_answers_again(screen: Screen) -> None:
-    page, pid = screen.page, pid_of_zone("root")
+def test_a_page_says_that_its_zone_hangs_until_it_answers_again(tree: DemoRun, screen: Screen) -> None:
+    page, pid = screen.page, pid_of_zone(tree, "root")
     screen.go("boots")
     page.wait_for_selector("#liveness >> text=Live")
     os.killpg(pid, signal.SIGSTOP)
@@ -381,7 +429,7 @@ def test_a_killed_child_goes_red_while_the_tree_is_looked_at(tree: DemoRun, scre
     page = screen.page
     screen.go("tree")
     page.wait_for_selector(".node.ready")
-    os.killpg(pid_of_zone("leaf"), signal.SIGKILL)
+    os.killpg(pid_of_zone(tree, "leaf"), signal.SIGKILL)
     # The zone polls its child, then the page the zone: on a busy machine each takes its time.
     page.wait_for_selector(".node.offline", timeout=180_000)
     page.wait_for_selector(".alarm")

@@ -1096,3 +1096,17 @@ def test_a_name_in_any_script_keeps_what_is_beside_it_in_place_and_has_something
 
 def test_a_name_of_nothing_to_see_is_shown_by_its_first_characters_alone() -> None:
     assert render.named("\u3164" * 9) == f"<bdi>{'U+3164 ' * 8}…</bdi>"
+
+
+def test_the_browser_keeps_the_form_of_a_boot_with_its_key_until_its_reader_signs_out(admin: Visitor) -> None:
+    shown = admin.get("/boot")
+    sent = admin.post("/boot", do="show", name="x", flavor="small")
+    others = {admin.get(path).headers["Cache-Control"] for path in ("/boots", "/users", "/tree")}
+    action = re.search(r'method="post" action="(/dashboard/boot\?[^"]+)"', shown.text)
+    ended = admin.post("/sign-out", on="/boots")
+
+    assert {answer.headers["Cache-Control"] for answer in (shown, sent)} == {"private, max-age=0"}
+    # A browser forgets the page at the address to which a form is sent.
+    assert action is not None
+    assert others == {"no-store"}
+    assert ended.headers["Clear-Site-Data"] == '"cache"'

@@ -32,6 +32,9 @@ SIGN_OUT = f"{sessions.PATH}/sign-out"
 ASSET = f"{sessions.PATH}/assets/<name>"
 OTHER = f"{sessions.PATH}/<path:rest>"
 ASSET_AGE_S = 604_800
+KEPT_FOR_BACK = "private, max-age=0"
+"""Not no-store, with which a browser asks for another page when its reader goes back."""
+
 LIVE = "HX-Request"
 """Header of a page's own script, which asks for a part of it again."""
 
@@ -129,8 +132,11 @@ def _response(visit: Visit, result: Result, seen: str) -> Response:
             return _redirect(to)
         case Data(content, media_type):
             return Response(content, content_type=media_type)
-        case Page(template, values, status):
-            return _html(template, {**surroundings(visit), "seen": seen, **values}, status)
+        case Page(template, values, status, is_kept):
+            response = _html(template, {**surroundings(visit), "seen": seen, **values}, status)
+            if is_kept:
+                response.headers["Cache-Control"] = KEPT_FOR_BACK
+            return response
 
 
 def _html(template: str, values: dict[str, Any], status: int = 200) -> Response:
@@ -239,5 +245,7 @@ def _sign_out(site: Site) -> Response:
     sessions.check_form_token(sessions.read_form(request), dashboard_sessions.form_token(token))
     dashboard_sessions.sign_out(zone.store, token)
     response = _redirect(SIGN_IN)
+    # Back shows no page of whoever has signed out.
+    response.headers["Clear-Site-Data"] = '"cache"'
     sessions.end(zone, request, response)
     return response

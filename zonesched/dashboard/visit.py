@@ -97,11 +97,12 @@ class Visit:
 
 @dataclass(frozen=True)
 class Page:
-    """A template with its values."""
+    """A template with its values. `is_kept`: Back shows it as it was, in place of a new one."""
 
     template: str
     values: Mapping[str, Any] = field(default_factory=dict)
     status: int = 200
+    is_kept: bool = False
 
 
 @dataclass(frozen=True)

@@ -107,8 +107,11 @@ def _page(
             "lines": lines or {},
             "dry_run": dry_run,
             "fault": fault,
+            "is_used": _is_used(fault),
         },
         status=fault.kind.status if fault is not None else 200,
+        # Gone back to, the form has its key: it boots nothing twice.
+        is_kept=True,
     )
 
 
@@ -117,8 +120,12 @@ def _key(visit: Visit, form: Form, fault: ZoneschedError | None) -> str:
 
     It stays the same after a fault, which may come after the boot was accepted.
     """
-    is_used = fault is not None and fault.code == KEY_REUSED
-    return (not is_used and form.get(KEY)) or visit.zone.clock.random_bytes(KEY_BYTES).hex()
+    return (not _is_used(fault) and form.get(KEY)) or visit.zone.clock.random_bytes(KEY_BYTES).hex()
+
+
+def _is_used(fault: ZoneschedError | None) -> bool:
+    """Tell whether the form has booted something else before."""
+    return fault is not None and fault.code == KEY_REUSED
 
 
 def _availability_zones(visit: Visit) -> Sequence[Mapping[str, Any]]:
