@@ -21,6 +21,7 @@ from tests.builders.browser import a_browser, faults_of_access
 from tests.builders.demo_tree import two_zones
 from tests.builders.real_processes import eventually
 from zonesched.compute.credentials import read_credentials
+from zonesched.demo.processes import Processes
 from zonesched.demo.run import FLAVOR, DemoRun
 
 pytestmark = [pytest.mark.slow, pytest.mark.once]
@@ -66,6 +67,14 @@ def tree(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dem
     with two_zones(tmp_path_factory.mktemp("dashboard"), hosts=8) as run:
         run.admin(run.root).call("POST", "/flavors", {"flavor": FLAVOR})
         yield run
+
+
+@pytest.fixture(scope="module")
+def restarted(tree: DemoRun) -> Iterator[Processes]:
+    """Processes of the tree that a test has ended and started again."""
+    processes = Processes()
+    yield processes
+    processes.stop()
 
 
 @pytest.fixture(scope="module")
@@ -391,6 +400,7 @@ def test_news_change_neither_what_is_open_nor_where_the_focus_is(tree: DemoRun, 
 
 def test_news_wait_for_whoever_selects_a_text(tree: DemoRun, screen: Screen) -> None:
     page = screen.page
+    boot_one(tree, "listed")
     screen.go("boots")
     page.evaluate("getSelection().selectAllChildren(document.querySelector('td a'))")
     chosen = page.evaluate("String(getSelection())")
@@ -425,6 +435,23 @@ def test_a_page_says_that_its_zone_hangs_until_it_answers_again(tree: DemoRun, s
     page.wait_for_selector("#liveness:not(.alarm) >> text=Live")
 
 
+@pytest.fixture
+def leaf_ends(tree: DemoRun, restarted: Processes) -> Iterator[None]:
+    """The leaf may be killed: it runs again after the test."""
+    yield
+    home = tree.admin_file(tree.zones[1]).parent
+    restarted.start(
+        "zone leaf", "zonesched.serving", ["--config-file", str(home / "zone.conf")], home / "log"
+    )
+
+    def is_back() -> bool:
+        (child,) = tree.admin(tree.root).call("GET", "/zones/detail")["zones"]
+        return bool(child["state"] == "ready")
+
+    eventually("the leaf is back", is_back, 180)
+
+
+@pytest.mark.usefixtures("leaf_ends")
 def test_a_killed_child_goes_red_while_the_tree_is_looked_at(tree: DemoRun, screen: Screen) -> None:
     page = screen.page
     screen.go("tree")
@@ -440,6 +467,22 @@ def test_a_killed_child_goes_red_while_the_tree_is_looked_at(tree: DemoRun, scre
     assert colour == RED
     assert page.title().startswith("(!)")
     assert faults_of_access(page) == []
+
+
+def test_an_audit_shows_this_zone_while_a_child_zone_hangs_and_the_child_once_it_answers(
+    tree: DemoRun, screen: Screen
+) -> None:
+    page, pid = screen.page, pid_of_zone(tree, "leaf")
+    screen.go("audit")
+    os.killpg(pid, signal.SIGSTOP)
+    try:
+        page.click("text=Run")
+        page.wait_for_selector("text=No inconsistency here.", timeout=10_000)
+        page.wait_for_selector("#children >> text=It is being asked", timeout=10_000)
+        assert faults_of_access(page) == []
+    finally:
+        os.killpg(pid, signal.SIGCONT)
+    page.wait_for_selector("#children >> text=/^No inconsistency.$/")
 
 
 def test_nothing_was_asked_of_anybody_else_and_nothing_broke_a_rule(screen: Screen) -> None:

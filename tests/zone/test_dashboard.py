@@ -16,6 +16,7 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
+from tests.builders.audited_tree import a_booted_tree, plant
 from tests.builders.migrated import url_of
 from tests.builders.played_agent import PlayedAgent
 from tests.builders.postgresql import SERVER
@@ -1110,3 +1111,39 @@ def test_the_browser_keeps_the_form_of_a_boot_with_its_key_until_its_reader_sign
     assert action is not None
     assert others == {"no-store"}
     assert ended.headers["Clear-Site-Data"] == '"cache"'
+
+
+def test_an_audit_shows_this_zone_at_once_and_asks_each_child_zone_by_itself(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    root = tree.add("root")
+    for name in ("hung", "sound"):
+        tree.add(name, parent="root", hosts_=[a_host("h1")])
+    tree.poll()
+    admin = signed_in(root, "admin")
+    tree.network.fault(tree.nodes["hung"].url, Dead())
+    for _ in range(root.zone.conf.zone_failures_to_offline):
+        tree.poll()
+    asked = len(tree.network.sent)
+
+    page = unescape(admin.text("/audit?run=1&tree=1"))
+
+    assert len(tree.network.sent) == asked
+    assert "No inconsistency here." in page
+    parts = re.findall(r'hx-get="/dashboard(/audit[^"]+)"', page)
+    # The one that is likely to answer soon comes first.
+    sound, hung = (admin.text(part) for part in parts)
+    assert "No inconsistency." in sound
+    assert "child_not_compared" not in sound
+    assert "child_not_compared" in hung
+    assert "Not all of its subtree has answered." in hung
+    assert admin.get("/audit?run=1&child=none").status_code == 404
+
+
+def test_an_audit_shows_what_a_child_zone_reports(tmp_path: Path) -> None:
+    tree = a_booted_tree(tmp_path, 1)
+    plant(tree, "leaf", "update placements set state = 'gone'")
+    admin = signed_in(tree.nodes["root"], "admin")
+
+    (part,) = re.findall(r'hx-get="/dashboard(/audit[^"]+)"', unescape(admin.text("/audit?run=1&tree=1")))
+
+    assert "<code>instance_without_place</code>" in admin.text(part)

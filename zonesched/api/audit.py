@@ -9,16 +9,23 @@ from zonesched.api.call import Call
 from zonesched.model.inconsistency import Inconsistency, Left, Repaired, RepairResult, ReportedAudit
 from zonesched.services.audit import audit, audit_edges, audit_tree
 from zonesched.services.audit import repair as repairing
+from zonesched.services.children import children
 
 
 def run(call: Call) -> Answer:
     """Compare claims, instances and reservations here, with each child and, with `tree`, in child zones."""
-    found = [*audit.run(call.zone), *audit_edges.across_edges(call.zone, is_wanted=call.is_wanted)]
+    zone, query = call.zone, call.query
+    if query.child:
+        children.show(zone.store, zone.children, query.child)
+        found = audit_edges.across_edge(zone, query.child, call.is_wanted)
+    else:
+        edges = audit_edges.across_edges(zone, is_wanted=call.is_wanted) if query.children else []
+        found = [*audit.run(zone), *edges]
     answer: dict[str, Any] = {"inconsistencies": [_inconsistency_json(one) for one in found]}
-    if call.query.tree:
+    if query.tree and query.children:
         answer["children"] = [
             {"id": child.child_id, "name": child.name, **_report_json(child.reported)}
-            for child in audit_tree.for_operator(call.zone, call.is_wanted)
+            for child in audit_tree.for_operator(zone, call.is_wanted, query.child)
         ]
     return ok(answer)
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from zonesched.api.schemas.fields import QueryBool, Schema, Seconds
+from zonesched.api.schemas.fields import QueryBool, Schema, Seconds, Text
 
 
 class AuditQuery(Schema):
-    """`tree`: include the findings of all child zones."""
+    """`tree`: include the findings of all child zones. `children`: compare with child zones at all.
+
+    `child`: the id of the one child zone with which this zone is compared; its own rows are left out.
+    """
 
     tree: QueryBool = False
+    children: QueryBool = True
+    child: Text = ""
 
 
 class ReportedAuditQuery(Schema):

@@ -56,6 +56,16 @@ def across_edges(
     return [found.inconsistency for found in compare(zone, budget_s, is_wanted)]
 
 
+def across_edge(zone: Zone, child_id: str, is_wanted: Callable[[], bool] = always) -> list[Inconsistency]:
+    """Variant of `across_edges` for one child."""
+    if zone.restored.is_under_way:
+        return []
+    deadline = WorkDeadline.after(zone.clock.monotonic, math.inf, is_wanted)
+    found = _compare_with(zone, child_id, deadline, MAX_FOUND)
+    deadline.check_wanted()
+    return sorted((unlike.inconsistency for unlike in found), key=lambda one: one.order)
+
+
 def compare(zone: Zone, budget_s: float = math.inf, is_wanted: Callable[[], bool] = always) -> list[Unlike]:
     """Variant of `across_edges` with the states of both sides.
 

@@ -23,6 +23,7 @@ from zonesched.store import aliases, inbound
 from zonesched.store.child_placements import count_in_children
 from zonesched.store.store import Store
 from zonesched.zones.answers import MAX_CHANGES
+from zonesched.zones.child import Child
 from zonesched.zones.client import MIN_AUDIT_S, ChildClient
 from zonesched.zones.zone_manager import ZoneManager
 
@@ -60,10 +61,15 @@ def for_parent(
     return ReportedAudit(tuple(reported[:MAX_CHANGES]), complete and len(reported) <= MAX_CHANGES)
 
 
-def for_operator(zone: Zone, is_wanted: Callable[[], bool] = always) -> list[ReportedByChild]:
-    """Ask each child for a report; the time limit grows with the placements in child zones."""
-    placements = zone.store.read(count_in_children)
-    return ask_children(zone.children, audit_edges.time_limit_s(placements), is_wanted)
+def for_operator(
+    zone: Zone, is_wanted: Callable[[], bool] = always, child_id: str = ""
+) -> list[ReportedByChild]:
+    """Ask the child of this id for a report, with "" each child.
+
+    The time limit grows with the placements in child zones.
+    """
+    limit_s = audit_edges.time_limit_s(zone.store.read(count_in_children))
+    return ask_children(zone.children, limit_s, is_wanted, is_asked=lambda child: child_id in ("", child.id))
 
 
 Lines = Sequence[ReportedInconsistency]
@@ -74,12 +80,13 @@ def ask_children(
     budget_s: float,
     is_wanted: Callable[[], bool] = always,
     select: Callable[[Lines], Lines] = lambda lines: lines,
+    is_asked: Callable[[Child], bool] = lambda child: True,
 ) -> list[ReportedByChild]:
-    """Ask each child about this zone's rows there, in the order in which they were added.
+    """Ask the children that `is_asked` selects about this zone's rows there, in the order of their addition.
 
     Of each report only the lines that `select` returns are kept, and of these an equal share of the limit.
     """
-    children = [known.child for known in manager.snapshot()]
+    children = [known.child for known in manager.snapshot() if is_asked(known.child)]
     unreachable = ReportedAudit((), complete=False)
     if budget_s < MIN_AUDIT_S:
         return [ReportedByChild(child.id, child.name, unreachable) for child in children]
