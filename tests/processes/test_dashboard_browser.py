@@ -305,6 +305,29 @@ def test_axe_finds_nothing_serious_and_no_page_is_wider_than_the_screen(
         page.set_viewport_size({"width": 1280, "height": 900})
 
 
+def test_a_boot_that_failed_fits_a_narrow_screen_and_flavors_can_be_tapped(
+    tree: DemoRun, screen: Screen
+) -> None:
+    page, root = screen.page, tree.admin(tree.root)
+    root.call("POST", "/flavors", {"flavor": {"name": "huge", "vcpus": 4000, "ram": 64, "disk": 1}})
+    asked = {"server": {"name": "too-large", "flavorRef": "huge"}}
+    boot = root.call("POST", "/zones/boot", asked)["reservation_id"]
+    eventually(
+        "it failed", lambda: root.call("GET", "/servers/detail?name=too-large&status=ERROR")["servers"]
+    )
+    page.set_viewport_size({"width": 320, "height": 640})
+    try:
+        screen.go(f"boots/{boot}")
+        page.wait_for_selector("caption >> text=Refused")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320
+        assert faults_of_access(page) == []
+        screen.go("flavors")
+        # As much as a finger needs (WCAG 2.2, 2.5.8).
+        assert page.get_by_role("link", name="Boot with huge").bounding_box()["height"] >= 24
+    finally:
+        page.set_viewport_size({"width": 1280, "height": 900})
+
+
 def click_twice(page: Any, selector: str) -> None:
     """Two clicks at once, as of somebody who is used to double clicks."""
     place = page.locator(selector).bounding_box()
