@@ -328,6 +328,30 @@ def test_a_boot_that_failed_fits_a_narrow_screen_and_flavors_can_be_tapped(
         page.set_viewport_size({"width": 1280, "height": 900})
 
 
+FOCUSED = "document.activeElement.innerText"
+
+
+def test_the_focus_is_on_what_came_of_a_form(tree: DemoRun, screen: Screen) -> None:
+    page = screen.page
+    screen.go("boot")
+    page.fill("[name=name]", "focus")
+    page.fill("[name=filters]", "NoFilter")
+    page.click("button[value=dry_run]")
+    page.wait_for_selector(".alarm")
+    assert page.evaluate(FOCUSED) == page.inner_text(".alarm")
+    page.fill("[name=filters]", "")
+    page.click("button[value=dry_run]")
+    page.wait_for_selector("#dry-run")
+    assert page.evaluate(FOCUSED).startswith("Dry run:")
+    page.click("button[value=show]")
+    page.wait_for_selector("#lines")
+    page.wait_for_function(f"() => {FOCUSED} === 'The same call in a shell'")
+    # On: the next key goes to what stands there.
+    page.keyboard.press("Tab")
+    assert page.evaluate(FOCUSED).startswith("zonesched zone boot")
+    screen.complaints.clear()
+
+
 def click_twice(page: Any, selector: str) -> None:
     """Two clicks at once, as of somebody who is used to double clicks."""
     place = page.locator(selector).bounding_box()
