@@ -172,6 +172,27 @@ def test_a_session_ends_by_time(tree: Tree, node: Node, admin: Visitor) -> None:
     assert admin.get("/boots").status_code == 303
 
 
+def with_the_cookie_of(other: Visitor, node: Node) -> Visitor:
+    """Another browser, with the session that this one has now."""
+    name = f"zonesched-{node.zone.uuid[:8]}"
+    cookie = other._client.get_cookie(name, path="/dashboard")
+    assert cookie is not None
+    visitor = Visitor(node)
+    visitor._client.set_cookie(name, cookie.value, path="/dashboard")
+    return visitor
+
+
+def test_a_session_ends_when_its_browser_signs_in_again(node: Node, admin: Visitor) -> None:
+    copied = with_the_cookie_of(admin, node)
+    assert admin.sign_in("admin", password="wrong").status_code == 401
+    assert copied.get("/boots").status_code == 200
+
+    assert admin.sign_in().status_code == 303
+
+    assert copied.get("/boots").status_code == 303
+    assert admin.get("/boots").status_code == 200
+
+
 def test_a_form_of_a_boot_that_comes_after_the_session_is_filled_in_again_once_its_reader_signs_in(
     tree: Tree, node: Node, admin: Visitor
 ) -> None:
@@ -277,11 +298,10 @@ def test_who_signs_out_of_a_session_that_has_ended_can_sign_in_again(
 
 
 def test_a_session_ends_by_signing_out_in_the_zone_too(node: Node, admin: Visitor) -> None:
-    cookie = admin._client.get_cookie(f"zonesched-{node.zone.uuid[:8]}", path="/dashboard")
-    assert cookie is not None
+    copied = with_the_cookie_of(admin, node)
+    assert copied.get("/boots").status_code == 200
     assert admin.post("/sign-out", on="/boots").status_code == 303
-    copied = {"Cookie": f"{cookie.key}={cookie.value}"}
-    assert Visitor(node).get("/boots", **copied).status_code == 303
+    assert copied.get("/boots").status_code == 303
 
 
 def test_another_password_ends_the_sessions_of_its_user_alone(node: Node, admin: Visitor) -> None:

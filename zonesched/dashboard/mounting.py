@@ -221,6 +221,9 @@ def _sign_in(site: Site) -> Response:
             session = dashboard_sessions.sign_in(zone, caller)
     except ZoneschedError as fault:
         return _refused_sign_in(site, form, fault)
+    if earlier := sessions.token_of(zone, request):
+        # The browser gets another token in its place: nobody could end it.
+        dashboard_sessions.sign_out(zone.store, earlier)
     response = _redirect(sessions.own_path(form.get("next")))
     sessions.begin(zone, request, response, session)
     return response
