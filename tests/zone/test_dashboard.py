@@ -1167,3 +1167,14 @@ def test_an_audit_shows_what_a_child_zone_reports(tmp_path: Path) -> None:
     (part,) = re.findall(r'hx-get="/dashboard(/audit[^"]+)"', unescape(admin.text("/audit?run=1&tree=1")))
 
     assert "<code>instance_without_place</code>" in admin.text(part)
+
+
+def test_a_flavor_has_the_units_that_its_servers_and_hosts_have(node: Node, admin: Visitor) -> None:
+    flavor = {"name": "large", "vcpus": 1, "ram": 16384, "disk": 1}
+    assert node.client().post("/flavors", {"flavor": flavor}).status == 200
+
+    page = admin.text("/flavors")
+
+    assert '<td class="num">16 GiB</td>' in page
+    assert '<td class="num">64 MiB</td>' in page
+    assert "RAM in MiB" in page
