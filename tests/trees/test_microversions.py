@@ -87,6 +87,24 @@ def test_quotas_of_networks_end_with_2_36_and_of_files_with_2_57(node: Node) -> 
     assert [quotas[minor].get("injected_files") for minor in (56, 57)] == [0, None]
 
 
+def test_quota_classes_have_quotas_of_networks_up_to_2_49(node: Node) -> None:
+    path = "/os-quota-class-sets/default"
+
+    shown = [at(node, minor, path)["quota_class_set"].get("fixed_ips") for minor in (36, 49, 50)]
+    changed = [
+        node.client().call(
+            "PUT",
+            path,
+            {"quota_class_set": {"fixed_ips": -1}},
+            headers={"OpenStack-API-Version": f"compute 2.{minor}"},
+        )
+        for minor in (49, 50)
+    ]
+
+    assert shown == [-1, -1, None]
+    assert [answer.json["quota_class_set"].get("fixed_ips") for answer in changed] == [-1, None]
+
+
 def test_the_statuses_of_key_pairs_change_with_2_2(node: Node) -> None:
     client = node.client()
 

@@ -22,8 +22,8 @@ PROJECT_INSTANCES = "project_instances"
 UNLIMITED = -1
 LARGEST = MAX_INT
 """The quota of instances that is no limit, since it can be overridden with nothing larger."""
-WITHOUT_NETWORKS, WITHOUT_FILES = 36, 57
-"""Microversions: without the quotas of networks, and without those of injected files."""
+WITHOUT_NETWORKS, CLASS_WITHOUT_NETWORKS, WITHOUT_FILES = 36, 50, 57
+"""Microversions without the quotas of networks, and in quota classes, and without those of injected files."""
 
 _NETWORKS = ("fixed_ips", "floating_ips", "security_group_rules", "security_groups")
 _FILES = ("injected_file_content_bytes", "injected_file_path_bytes", "injected_files")
@@ -87,7 +87,7 @@ def reset(call: Call) -> Answer:
 
 def show_class(call: Call) -> Answer:
     """Show the quotas of the class `default`: those of a project without overrides."""
-    quotas = _quotas(call, call.zone.conf.project_instances)
+    quotas = _quotas(call, call.zone.conf.project_instances, CLASS_WITHOUT_NETWORKS)
     return ok({"quota_class_set": {"id": call.args["id"], **quotas}})
 
 
@@ -99,7 +99,7 @@ def change_class(call: Call) -> Answer:
         field = "quota_class_set.instances"
         message = f"{field}: the zone's option {PROJECT_INSTANCES} sets it; it is {present}."
         raise BadRequest(message, field=field)
-    return ok({"quota_class_set": _quotas(call, present)})
+    return ok({"quota_class_set": _quotas(call, present, CLASS_WITHOUT_NETWORKS)})
 
 
 def _refuse_others(call: Call, name: str, asked: QuotaSet) -> None:
@@ -150,7 +150,7 @@ def _of_old_versions(*, networks: bool, files: bool) -> dict[str, int]:
     }
 
 
-def _quotas(call: Call, instances: int) -> Mapping[str, Any]:
+def _quotas(call: Call, instances: int, without_networks: int = WITHOUT_NETWORKS) -> Mapping[str, Any]:
     return {
         "instances": shown(instances),
         "cores": UNLIMITED,
@@ -160,6 +160,6 @@ def _quotas(call: Call, instances: int) -> Mapping[str, Any]:
         "server_groups": call.zone.conf.max_server_groups,
         "server_group_members": UNLIMITED,
         **_of_old_versions(
-            networks=not call.version.has(WITHOUT_NETWORKS), files=not call.version.has(WITHOUT_FILES)
+            networks=not call.version.has(without_networks), files=not call.version.has(WITHOUT_FILES)
         ),
     }
