@@ -199,7 +199,7 @@ CATALOG_FIELDS: Mapping[str, Callable[[Rows], Any]] = {
     },
     "nova interface-list fields": lambda rows: [],
     "nova keypair-show k-fields": _keypair_of_nova,
-    "nova list-secgroup fields": lambda rows: [{"Id": "", "Name": "default", "Description": ""}],
+    "nova list-secgroup fields": lambda rows: [{"Id": "default", "Name": "default", "Description": ""}],
     "nova migration-list": lambda rows: [],
     "nova server-group-list": lambda rows: [_group_line_of_nova(rows)],
     "nova server-topology fields": lambda rows: {"nodes": "[]", "pagesize_kb": "None"},
@@ -211,7 +211,13 @@ CATALOG_FIELDS: Mapping[str, Callable[[Rows], Any]] = {
     ],
     'sdk fetch_server_security_groups [["{server}"], {{}}]': lambda rows: {
         "id": rows.server["uuid"],
-        "security_groups": [{"name": "default"}],
+        "security_groups": [
+            {
+                "id": "default",
+                "name": "default",
+                "tenant_id": rows.server["project_id"],
+            }
+        ],
     },
     'sdk find_aggregate [["agg-fields"], {{}}]': _aggregate_of_sdk,
     'sdk find_server_group [["g-fields"], {{}}]': _group_of_sdk,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 
 from tests.builders.one_zone import AGENT, KEY, a_form
@@ -239,7 +240,7 @@ def _aggregate_deleted(scene: Scene, zone: Zone, number: int) -> object:
 
 def _renamed(scene: Scene, zone: Zone, number: int) -> None:
     def changed(before: Details) -> Details:
-        return Details(before.name, {**before.passthrough, f"key-{number}": "set"})
+        return replace(before, passthrough={**before.passthrough, f"key-{number}": "set"})
 
     server_details.change(zone, ADMIN, SERVER, changed)
 

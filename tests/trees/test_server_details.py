@@ -147,12 +147,25 @@ def test_a_server_of_others_and_a_deleted_one_are_not_found(
 
 
 def test_a_zone_keeps_no_networks_and_volumes(node: Node) -> None:
-    uuid = server(node, security_groups=[{"name": "web"}])
+    uuid = server(node)
 
     assert ask(node, "GET", f"{uuid}/ips").json == {"addresses": {}}
     assert ask(node, "GET", f"{uuid}/os-interface").json == {"interfaceAttachments": []}
     assert ask(node, "GET", f"{uuid}/os-volume_attachments").json == {"volumeAttachments": []}
-    assert ask(node, "GET", f"{uuid}/os-security-groups").json == {"security_groups": [{"name": "web"}]}
+
+
+@pytest.mark.parametrize(
+    ("server_has", "name"), [({"security_groups": [{"name": "web"}]}, "web"), ({}, "default")]
+)
+def test_a_security_group_has_all_members_of_novas(node: Node, server_has: Any, name: str) -> None:
+    uuid = server(node, **server_has)
+
+    of_owner, of_admin = (
+        ask(node, "GET", f"{uuid}/os-security-groups", user=user).json for user in ("ann", "admin")
+    )
+
+    group = {"id": name, "name": name, "description": "", "tenant_id": "p1", "rules": []}
+    assert of_owner == of_admin == {"security_groups": [group]}
 
 
 class TestLists:

@@ -26,7 +26,7 @@ def change(call: Call) -> Answer:
     def changed(details: Details) -> Details:
         name = asked.name or details.name
         kept = with_hostname_kept(details.name, name, details.passthrough)
-        return Details(name, {**kept, **given})
+        return replace(details, name=name, passthrough={**kept, **given})
 
     _change(call, changed)
     view = servers.show(call.zone, call.caller, call.args["id"])
@@ -169,8 +169,14 @@ def _tags(details: Details) -> Sequence[str]:
 
 def list_security_groups(call: Call) -> Answer:
     """List the security groups that a server was booted with; a zone passes them through."""
-    groups = _read(call).passthrough.get("security_groups") or [{"name": "default"}]
-    return ok({"security_groups": [{"name": group["name"]} for group in groups]})
+    found = _read(call)
+    names = [group["name"] for group in found.passthrough.get("security_groups") or [{"name": "default"}]]
+    return ok({"security_groups": [_security_group_json(name, found.project_id) for name in names]})
+
+
+def _security_group_json(name: str, project_id: str) -> dict[str, Any]:
+    # A zone knows a group by its name alone, and none of its rules.
+    return {"id": name, "name": name, "description": "", "tenant_id": project_id, "rules": []}
 
 
 def list_addresses(call: Call) -> Answer:

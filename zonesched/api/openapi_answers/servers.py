@@ -37,6 +37,7 @@ _FAULT = object_of(
     {"details": TEXT},
 )
 _GROUPS = list_of(object_of({"name": TEXT}))
+_WHOLE_GROUP = dict.fromkeys(("id", "name", "description", "tenant_id"), TEXT)
 _DISK_CONFIG = one_of("MANUAL", "AUTO")
 _BRIEF: Mapping[str, Form] = {"id": UUID, "name": TEXT, "links": LINKS}
 _FULL: Mapping[str, Form] = {
@@ -239,7 +240,9 @@ ANSWERS: Mapping[str, Form] = {
     **dict.fromkeys(("server_details_show_metadata 200", "server_details_set_metadata 200"), _META),
     **dict.fromkeys(("server_details_list_tags 200", "server_details_replace_tags 200"), _TAGS),
     "server_details_list_addresses 200": object_of({"addresses": object_of({})}),
-    "server_details_list_security_groups 200": object_of({"security_groups": _GROUPS}),
+    "server_details_list_security_groups 200": object_of(
+        {"security_groups": list_of(object_of({**_WHOLE_GROUP, "rules": list_of(object_of({}))}))}
+    ),
     "server_details_list_interfaces 200": object_of({"interfaceAttachments": list_of(object_of({}))}),
     "server_details_list_volumes 200": object_of({"volumeAttachments": list_of(object_of({}))}),
     "unkept_list_shares 200": object_of({"shares": list_of(object_of({}))}),

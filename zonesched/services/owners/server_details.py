@@ -19,10 +19,16 @@ from zonesched.store.store import Transaction
 
 @dataclass(frozen=True)
 class Details:
-    """An instance's name, and what else its owner keeps with it, by the names of the API."""
+    """An instance's name, what else its owner keeps with it, by the names of the API, and its project."""
 
     name: str
     passthrough: Mapping[str, Any]
+    project_id: str
+
+    @classmethod
+    def of(cls, instance: Instance) -> Details:
+        """Return the details of an instance."""
+        return cls(instance.name, instance.passthrough, instance.project_id)
 
 
 def read(zone: Zone, caller: Caller, uuid: str) -> Details:
@@ -33,7 +39,7 @@ def read(zone: Zone, caller: Caller, uuid: str) -> Details:
         found = server_list.find(tx, scope, uuid)
         if not found or found[0].status is InstanceStatus.DELETED:
             raise _unknown()
-        return Details(found[0].name, found[0].passthrough)
+        return Details.of(found[0])
 
     return zone.store.read(fn)
 
@@ -55,7 +61,7 @@ def change(zone: Zone, caller: Caller, uuid: str, changed: Callable[[Details], D
         if instance.caller_id != zone.uuid:
             message = "The instance belongs to a parent: its owner changes it there."
             raise Conflict(message, code="instance_of_parent")
-        before = Details(instance.name, instance.passthrough)
+        before = Details.of(instance)
         after = changed(before)
         if after != before:
             change, now = identity.next_change(tx), zone.clock.now()
