@@ -106,7 +106,7 @@ def _flavor_of_server(minor: int) -> dict[str, Any]:
 NO_HOST = {
     "OS-EXT-SRV-ATTR:host": None,
     "OS-EXT-SRV-ATTR:hypervisor_hostname": None,
-    "OS-EXT-SRV-ATTR:instance_name": None,
+    "OS-EXT-SRV-ATTR:instance_name": "",
     "host_status": "",
 }
 ACTIVE = {

@@ -236,7 +236,7 @@ def _host(view: ServerView) -> dict[str, Any]:
         **({"child_zone": view.child_name} if view.child_name else {}),
         "OS-EXT-SRV-ATTR:host": view.host_name or None,
         "OS-EXT-SRV-ATTR:hypervisor_hostname": view.host_name or None,
-        "OS-EXT-SRV-ATTR:instance_name": view.instance_name or None,
+        "OS-EXT-SRV-ATTR:instance_name": view.instance_name,
         "OS-EXT-SRV-ATTR:launch_index": view.launch_index,
         "OS-EXT-SRV-ATTR:reservation_id": view.reservation_id,
         "OS-EXT-SRV-ATTR:kernel_id": "",

@@ -82,7 +82,7 @@ _OF_ADMIN: Mapping[str, Form] = {
     "child_zone": TEXT,
     "OS-EXT-SRV-ATTR:host": or_null(TEXT),
     "OS-EXT-SRV-ATTR:hypervisor_hostname": or_null(TEXT),
-    "OS-EXT-SRV-ATTR:instance_name": or_null(TEXT),
+    "OS-EXT-SRV-ATTR:instance_name": TEXT,
     "OS-EXT-SRV-ATTR:launch_index": WHOLE,
     "OS-EXT-SRV-ATTR:reservation_id": UUID,
     "OS-EXT-SRV-ATTR:kernel_id": TEXT,
