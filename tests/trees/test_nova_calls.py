@@ -502,6 +502,15 @@ def test_events_of_networks_are_taken_and_nothing_follows(tree: Tree, node: Node
     assert other.json["badRequest"]["field"] == "events.0.name"
 
 
+def test_an_event_without_a_tag_is_answered_without_one(tree: Tree, node: Node) -> None:
+    [uuid] = booted(tree)
+    event = {"name": "network-changed", "server_uuid": uuid}
+
+    taken = node.client().post("/os-server-external-events", {"events": [event]})
+
+    assert taken.json["events"] == [{**event, "code": 200, "status": "completed"}]
+
+
 def test_an_image_is_found_by_name_and_has_its_properties_as_metadata(node: Node) -> None:
     for name in ("debian", "fedora"):
         body = {"image": {"id": name, "name": name, "properties": {"os": name}}}

@@ -26,4 +26,5 @@ def _taken(call: Call, name: str, uuid: str, tag: str) -> dict[str, Any]:
         code, status = 404, "failed"
     else:
         code, status = 200, "completed"
-    return {"name": name, "server_uuid": uuid, "tag": tag or None, "code": code, "status": status}
+    named = {"tag": tag} if tag else {}
+    return {"name": name, "server_uuid": uuid, **named, "code": code, "status": status}

@@ -194,10 +194,10 @@ _TAKEN_EVENT = object_of(
     {
         "name": TEXT,
         "server_uuid": UUID,
-        "tag": or_null(TEXT),
         "code": WHOLE,
         "status": one_of("completed", "failed"),
-    }
+    },
+    {"tag": TEXT},
 )
 
 _FLAVOR_OF_REQUEST = object_of({"id": TEXT, "name": TEXT, **_SIZES, "extra_specs": _TEXTS})
