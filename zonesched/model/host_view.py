@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from zonesched.model.request_spec import RequestSpec
 from zonesched.model.work_deadline import NO_DEADLINE, WorkDeadline
 
 V = TypeVar("V")
+C = TypeVar("C", Bools, Floats, Hashes)
 
 DENSE = 0.25
 """Share of hosts from which reading all rows is faster than gathering some."""
@@ -40,7 +41,7 @@ class _MostRows:
 
 
 class HostView:
-    """One element per host in each column. Columns may be views of the table: never write to them."""
+    """One element per host in each column. Columns are read-only, since they may be views of the table."""
 
     def __init__(
         self,
@@ -63,9 +64,7 @@ class HostView:
         self.context = context
         self.copies = copies
         self.deadline = deadline
-        self._cached: dict[tuple[str, str], Floats] = {}
-        self._admitted: dict[str, Bools] = {}
-        self._have_left: dict[tuple[str, int], Bools] = {}
+        self._cached: dict[tuple[str, str], Any] = {}
         # Values that readers of this view cache, by name.
         self.cache: dict[str, object] = {}
 
@@ -103,10 +102,7 @@ class HostView:
 
     @property
     def read_of(self) -> HostView:
-        """View that columns are best read from before this view's `rows` are selected.
-
-        All rows of the table if that is faster than gathering each column, else this view.
-        """
+        """View that columns are best read from: all rows, of which `rows` are then selected, or this one."""
         return self._which.whole if isinstance(self._which, _MostRows) else self
 
     @property
@@ -188,18 +184,12 @@ class HostView:
 
     def have_left(self, resource_class: str, amount: int) -> Bools:
         """Tell for each host whether `amount` of a class is free."""
-        cached = self._have_left.get((resource_class, amount))
-        if cached is None:
-            cached = self._have_left[resource_class, amount] = self.left(resource_class) >= amount
-        return cached
+        return self._keep(f"have {amount} left", resource_class, lambda: self.left(resource_class) >= amount)
 
     def admits(self, resource_class: str) -> Bools:
         """Tell for each host whether one instance may take the requested amount of a class, by its units."""
-        admitted = self._admitted.get(resource_class)
-        if admitted is None:
-            amount = self.spec.resources.get(resource_class, 0)
-            admitted = self._admitted[resource_class] = self._admits(resource_class, amount)
-        return admitted
+        amount = self.spec.resources.get(resource_class, 0)
+        return self._keep("admits", resource_class, lambda: self._admits(resource_class, amount))
 
     @cached_property
     def everyone(self) -> Bools:
@@ -234,24 +224,26 @@ class HostView:
 
     @property
     def alive(self) -> Bools:
-        return self.table.alive[self.rows]
+        return self._of_rows(self.table.alive)
 
     @property
     def enabled(self) -> Bools:
-        return self.table.enabled[self.rows]
+        return self._of_rows(self.table.enabled)
 
     @property
     def up(self) -> Bools:
-        return self.table.up[self.rows]
+        return self._of_rows(self.table.up)
 
     @property
     def num_instances(self) -> Floats:
-        return self._add_copies(self.table.num_instances[self.rows], 1)
+        return self._add_copies(self._of_rows(self.table.num_instances), 1)
 
     @property
     def owner_instances(self) -> Floats:
         """Living instances of the request's owner."""
-        return self._add_copies(self.table.owners.column(self.context.owner, self.table.size)[self.rows], 1)
+        return self._add_copies(
+            self._of_rows(self.table.owners.column(self.context.owner, self.table.size)), 1
+        )
 
     @property
     def group_instances(self) -> Floats:
@@ -268,7 +260,7 @@ class HostView:
         """Variant of `group_instances` without virtually placed instances."""
         if not self.context.group:
             return np.zeros(len(self))
-        return self.table.groups.column(self.context.group, self.table.size)[self.rows]
+        return self._of_rows(self.table.groups.column(self.context.group, self.table.size))
 
     @property
     def group_is_here(self) -> bool:
@@ -279,21 +271,21 @@ class HostView:
     def flavor_instances(self) -> Floats:
         """Living instances of the request's flavor that the request's caller has placed."""
         key = flavor_key(self.context.caller, self.spec.flavor.id)
-        return self._add_copies(self.table.flavors.column(key, self.table.size)[self.rows], 1)
+        return self._add_copies(self._of_rows(self.table.flavors.column(key, self.table.size)), 1)
 
     @property
     def num_io_ops(self) -> Floats:
         """Instances that are being built."""
-        return self._add_copies(self.table.num_building[self.rows], 1)
+        return self._add_copies(self._of_rows(self.table.num_building), 1)
 
     @property
     def failed_builds(self) -> Floats:
-        return self.table.failed_builds[self.rows]
+        return self._of_rows(self.table.failed_builds)
 
     @property
     def hypervisor_versions(self) -> Floats:
         """Hypervisor version of each host as a number; 0 if its agent reports none."""
-        return self.table.hypervisor_versions[self.rows]
+        return self._of_rows(self.table.hypervisor_versions)
 
     def image_score(self, scores: Mapping[str, float]) -> Floats:
         """Return for each host the sum of its living instances' scores; `scores` is by image key."""
@@ -302,7 +294,7 @@ class HostView:
 
     def metric(self, name: str) -> Floats:
         """Return the values of one metric; NaN if a host does not report it."""
-        return self.table.metric(name)[self.rows]
+        return self._of_rows(self.table.metric(name))
 
     def among(self, host_ids: frozenset[str]) -> Bools:
         """Tell for each host whether its id is among `host_ids`."""
@@ -349,7 +341,7 @@ class HostView:
     @property
     def host_hashes(self) -> Hashes:
         """The hash that represents each host, the same in every process."""
-        return self.table.host_hash[self.rows]
+        return self._of_rows(self.table.host_hash)
 
     @property
     def placed(self) -> Ints:
@@ -365,13 +357,18 @@ class HostView:
 
     def states(self) -> Iterator[HostState]:
         """Yield the state of each host. Raise OutOfTime between two chunks of hosts."""
-        copies = np.zeros(len(self), dtype=np.int64) if self.copies is None else self.copies
-        pairs = zip(self.row_numbers.tolist(), copies.tolist(), strict=True)
+        pairs = zip(self.row_numbers.tolist(), self.placed.tolist(), strict=True)
         for row, placed in self.deadline.watch(pairs):
             state = HostState(self.table, row, self.context)
             if placed:
                 state.consume(self.spec, placed)
             yield state
+
+    def _of_rows(self, column: C) -> C:
+        """Return this view's rows of a column of the table. A plugin that writes to them must fail."""
+        rows: C = column[self.rows]
+        rows.flags.writeable = False
+        return rows
 
     def _asked(self, column: EncodedColumn[V], question: Callable[[V], bool]) -> Bools:
         return column.flags(self.rows, question, self.everyone, self.deadline)
@@ -393,8 +390,9 @@ class HostView:
     def _add_copies(self, column: Floats, amount: float) -> Floats:
         return column if self.copies is None or amount == 0 else column + self.copies * float(amount)
 
-    def _keep(self, name: str, resource_class: str, make: Callable[[], Floats]) -> Floats:
-        cached = self._cached.get((name, resource_class))
+    def _keep(self, name: str, resource_class: str, make: Callable[[], C]) -> C:
+        cached: C | None = self._cached.get((name, resource_class))
         if cached is None:
             cached = self._cached[name, resource_class] = make()
+            cached.flags.writeable = False
         return cached

@@ -1,0 +1,102 @@
+"""Mistakes of plugins: an error at start or in the plugin's name, and never another choice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.builders.hosts import a_context, a_host, a_spec, a_table
+from zonesched import conf
+from zonesched.filters.contract import BaseHostFilter, FilterFailed
+from zonesched.model.host_table import HostTable
+from zonesched.model.host_view import HostView
+from zonesched.model.request_spec import RequestSpec
+from zonesched.scheduler.base_scheduler import BaseScheduler
+from zonesched.scheduler.offer import OfferRequest
+from zonesched.scheduler.schedulers import Schedulers
+from zonesched.weights.contract import BaseHostWeigher, WeigherFailed
+
+
+class FewerIsBetter(BaseHostWeigher):
+    """Turns the sign of a column in place, not of a copy."""
+
+    def weigh(self, hosts: HostView, spec: RequestSpec) -> Any:
+        numbers = hosts.num_instances
+        numbers *= -1.0
+        return numbers
+
+
+class ForgetsTheFull(BaseHostFilter):
+    """Takes its own demand from a column that other filters read after it."""
+
+    def passes(self, hosts: HostView, spec: RequestSpec) -> Any:
+        left = hosts.left("VCPU")
+        left -= 1000.0
+        return left > -1e9
+
+
+class AndsInPlace(BaseHostFilter):
+    """Narrows an answer that the check of free slots reads after it."""
+
+    def passes(self, hosts: HostView, spec: RequestSpec) -> Any:
+        passed = hosts.have_left("VCPU", 1)
+        passed &= hosts.num_instances > 99
+        return ~passed
+
+
+class DisablesHosts(BaseHostFilter):
+    """Writes to the table itself."""
+
+    def passes(self, hosts: HostView, spec: RequestSpec) -> Any:
+        hosts.enabled[:] = False
+        return hosts.everyone
+
+
+def a_small_table() -> HostTable:
+    return a_table([a_host("1a", owners={"one": 12}), a_host("2b", ram_mb=32_768, owners={"one": 3})])
+
+
+def named(plugin: type) -> str:
+    return f"{__name__}.{plugin.__name__}"
+
+
+def a_scheduler(**options: Any) -> BaseScheduler:
+    return Schedulers.from_conf(conf.load([], options)).default
+
+
+def picks(scheduler: BaseScheduler, table: HostTable) -> list[str]:
+    offer = scheduler.offer(OfferRequest(table, a_spec(1), a_context("request-1")))
+    return [pick.host_id for pick in offer.picks]
+
+
+@pytest.mark.parametrize("plugin", [ForgetsTheFull, AndsInPlace, DisablesHosts])
+def test_a_filter_that_writes_to_a_column_fails_and_changes_nothing(plugin: type) -> None:
+    table = a_small_table()
+    before = picks(a_scheduler(), table)
+
+    with pytest.raises(FilterFailed, match=plugin.__name__):
+        picks(a_scheduler(enabled_filters=[named(plugin)]), table)
+
+    assert picks(a_scheduler(), table) == before == ["1a"]
+
+
+def test_a_weigher_that_writes_to_a_column_fails_and_changes_nothing() -> None:
+    table = a_small_table()
+
+    with pytest.raises(WeigherFailed, match="FewerIsBetter"):
+        picks(a_scheduler(weight_classes=[named(FewerIsBetter)]), table)
+
+    assert table.num_instances.tolist() == [12.0, 3.0]
+
+
+@pytest.mark.parametrize("copies", [None, np.array([0, 1])])
+def test_no_column_of_a_view_can_be_written_to(copies: Any) -> None:
+    """Those with instances virtually placed are copies, which only one call sees."""
+    view = HostView(a_small_table(), np.array([0, 1]), a_spec(1), a_context("request-1"), copies)
+
+    for name in ("VCPU", "MEMORY_MB", "DISK_GB"):
+        columns = [view.left(name), view.free(name), view.used(name), view.capacity(name), view.admits(name)]
+        assert not any(column.flags.writeable for column in [*columns, view.have_left(name, 1)])
+    assert not any(column.flags.writeable for column in (view.enabled, view.up, view.failed_builds))
