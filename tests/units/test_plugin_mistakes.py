@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from tests.builders.hosts import a_context, a_host, a_spec, a_table
 from zonesched import conf
+from zonesched.errors import ConfigError
 from zonesched.filters.contract import BaseHostFilter, FilterFailed
 from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import HostView
@@ -52,6 +54,48 @@ class DisablesHosts(BaseHostFilter):
     def passes(self, hosts: HostView, spec: RequestSpec) -> Any:
         hosts.enabled[:] = False
         return hosts.everyone
+
+
+class ReadsItsFactorLate(BaseHostWeigher):
+    """Has a multiplier at the start of the zone and none later."""
+
+    asked = 0
+
+    def weight_multiplier(self) -> float:
+        self.asked += 1
+        if self.asked > 1:
+            raise RuntimeError("the file is gone")
+        return -1.0
+
+    def _weigh_object(self, host_state: Any, spec: RequestSpec) -> float:
+        return float(host_state.free_ram_mb)
+
+
+class KeyIsANumber(ReadsItsFactorLate):
+    multiplier_key: Any = 5
+
+
+class SignIsAText(ReadsItsFactorLate):
+    multiplier_key = "key"
+    multiplier_sign: Any = "-"
+
+
+class SignIsTwo(ReadsItsFactorLate):
+    multiplier_key = "key"
+    multiplier_sign = 2.0
+
+
+class LeastIsAText(ReadsItsFactorLate):
+    min_multiplier: Any = "0"
+
+
+class LeastIsNaN(ReadsItsFactorLate):
+    min_multiplier = math.nan
+
+
+class ForgetsItsBase(BaseScheduler):
+    def __init__(self, plugins: Any, name: str) -> None:
+        self.plugins = plugins
 
 
 def a_small_table() -> HostTable:
@@ -100,3 +144,29 @@ def test_no_column_of_a_view_can_be_written_to(copies: Any) -> None:
         columns = [view.left(name), view.free(name), view.used(name), view.capacity(name), view.admits(name)]
         assert not any(column.flags.writeable for column in [*columns, view.have_left(name, 1)])
     assert not any(column.flags.writeable for column in (view.enabled, view.up, view.failed_builds))
+
+
+def test_a_multiplier_is_read_once_at_start() -> None:
+    scheduler = a_scheduler(weight_classes=[named(ReadsItsFactorLate)])
+
+    assert picks(scheduler, a_small_table()) == ["2b"]
+
+
+@pytest.mark.parametrize(
+    ("plugin", "said"),
+    [
+        (KeyIsANumber, "the multiplier_key of .* is not a text"),
+        (SignIsAText, "the multiplier_sign of .* is neither 1.0 nor -1.0"),
+        (SignIsTwo, "the multiplier_sign of .* is neither 1.0 nor -1.0"),
+        (LeastIsAText, "the min_multiplier of .* is not a number"),
+        (LeastIsNaN, "the min_multiplier of .* is not a number"),
+    ],
+)
+def test_a_weigher_that_declares_nonsense_stops_the_start(plugin: type, said: str) -> None:
+    with pytest.raises(ConfigError, match=f"Option weight_classes: {said}"):
+        a_scheduler(weight_classes=[named(plugin)])
+
+
+def test_a_scheduler_that_forgets_its_base_stops_the_start() -> None:
+    with pytest.raises(ConfigError, match=r"ForgetsItsBase does not call super\(\).__init__"):
+        a_scheduler(scheduler_driver=named(ForgetsItsBase))

@@ -170,9 +170,8 @@ class KeptSelection:
 
     def _scale(self) -> ScoreWeighing:
         """Return the scale of the kept hosts."""
-        named = self._weighers.named
         return ScoreWeighing(
-            tuple(choose_scale(name, named(name), raw.range) for name, raw in self._raw.items())
+            tuple(choose_scale(name, self._weighers, raw.range) for name, raw in self._raw.items())
         )
 
     def _reweigh(self, rows: HostView, changed: Ints) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from zonesched.model.arrays import Floats, Ints
 from zonesched.model.build_plan import MAX_WEIGHT
 from zonesched.model.request_spec import WeigherScale
-from zonesched.weights.contract import BaseHostWeigher
+from zonesched.weights.registry import HostWeighers
 
 WEIGHT_OF_SCORE_0 = 4e15
 WEIGHT_PER_SCORE = 1e9
@@ -71,14 +71,14 @@ def _class(value: float) -> float:
     return math.ldexp(math.ceil(part * CLASSES) / CLASSES, exponent)
 
 
-def choose_scale(name: str, weigher: BaseHostWeigher, observed: Range) -> WeigherScale:
+def choose_scale(name: str, weighers: HostWeighers, observed: Range) -> WeigherScale:
     """Return the scale of one weigher: its declared bounds, else the observed range."""
+    weigher = weighers.named(name)
     return WeigherScale(
         weigher=name,
         low=observed.low if weigher.minval is None else weigher.minval,
         high=observed.high if weigher.maxval is None else weigher.maxval,
-        # A plugin may return any kind of number; the wire has floats.
-        multiplier=float(weigher.weight_multiplier()),
+        multiplier=weighers.factors[name],
     )
 
 

@@ -91,5 +91,8 @@ class Schedulers:
 def _load(path: str, plugins: Plugins) -> BaseScheduler:
     loaded = load_named(OPTION, ENTRY_POINTS, path, DRIVERS)
     if isinstance(loaded, type) and issubclass(loaded, BaseScheduler):
-        return created(OPTION, path, lambda: loaded(plugins, path))
+        made = created(OPTION, path, lambda: loaded(plugins, path))
+        if not hasattr(made, "name"):
+            raise ConfigError(f"Option {OPTION}: {path} does not call super().__init__.", field=OPTION)
+        return made
     raise ConfigError(f"Option {OPTION}: {path} is not a subclass of BaseScheduler.", field=OPTION)

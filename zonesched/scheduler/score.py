@@ -182,9 +182,9 @@ def scale_of_hosts(weighers: HostWeighers, hosts: HostView, spec: RequestSpec) -
     """Return the scale of the configured weighers over these hosts, without those that weigh none of them."""
     scales = []
     for name, weigher in weighers.configured.items():
-        if _weighs(name, weigher, spec) and _weighs_any(weighers, name, weigher, hosts):
+        if _weighs(name, weigher, spec) and _weighs_any(weighers, name, hosts):
             found = raw_values(name, weigher, hosts, spec).range if len(hosts) else Range(0.0, 0.0)
-            scales.append(choose_scale(name, weigher, found))
+            scales.append(choose_scale(name, weighers, found))
     return ScoreWeighing(tuple(scales))
 
 
@@ -202,14 +202,14 @@ def scale_of_ranges(
         if _weighs(name, weigher, spec):
             if name not in ranges:
                 hosts = hosts_up(table)
-                if len(hosts) and _weighs_any(weighers, name, weigher, hosts):
+                if len(hosts) and _weighs_any(weighers, name, hosts):
                     raise WeigherFailed(name)
-            scales.append(choose_scale(name, weigher, ranges.get(name, Range(0.0, 0.0))))
+            scales.append(choose_scale(name, weighers, ranges.get(name, Range(0.0, 0.0))))
     return ScoreWeighing(tuple(scales))
 
 
-def _weighs_any(weighers: HostWeighers, name: str, weigher: BaseHostWeigher, hosts: HostView) -> bool:
-    return is_any(weighers.multipliers(name, float(weigher.weight_multiplier()), hosts))
+def _weighs_any(weighers: HostWeighers, name: str, hosts: HostView) -> bool:
+    return is_any(weighers.multipliers(name, weighers.factors[name], hosts))
 
 
 def hosts_up(table: HostTable, deadline: WorkDeadline = NO_DEADLINE) -> HostView:

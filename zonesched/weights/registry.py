@@ -53,11 +53,13 @@ ALL_WEIGHERS = ("all_weighers", "nova.scheduler.weights.all_weighers")
 class HostWeighers:
     """The weighers of this zone's own requests, and all weighers that a parent's scale may name.
 
-    `overrides` reads the multipliers that aggregates set, by weigher that lets them.
+    `factors` are the multipliers of all known ones, read once. `overrides` reads the multipliers that
+    aggregates set, by weigher that lets them.
     """
 
     configured: Mapping[str, BaseHostWeigher]
     known: Mapping[str, BaseHostWeigher]
+    factors: Mapping[str, float]
     overrides: Mapping[str, MetadataNumbers]
 
     @classmethod
@@ -66,20 +68,14 @@ class HostWeighers:
         names = [n for name in conf[OPTION] for n in (BUILT_IN if name in ALL_WEIGHERS else [name])]
         own = {name: _load(name, conf) for name in names if name not in BUILT_IN}
         known = {name: built_in.from_conf(conf) for name, built_in in BUILT_IN.items()} | own
+        factors = {name: _multiplier(name, weigher) for name, weigher in known.items()}
         for name, weigher in known.items():
-            if not math.isfinite(_multiplier(name, weigher)):
-                raise ConfigError(
-                    f"Option {OPTION}: the multiplier of {name} is not a finite number.", field=OPTION
-                )
-            if not _are_bounds(weigher.minval, weigher.maxval):
-                raise ConfigError(
-                    f"Option {OPTION}: minval and maxval of {name} are not finite numbers, lower one first.",
-                    field=OPTION,
-                )
+            _check(name, weigher)
         with_key = {name: weigher for name, weigher in known.items() if weigher.multiplier_key}
         return cls(
             configured={name: known[name] for name in names},
             known=known,
+            factors=factors,
             overrides={
                 name: MetadataNumbers(weigher.multiplier_key, weigher.min_multiplier)
                 for name, weigher in with_key.items()
@@ -108,11 +104,31 @@ class HostWeighers:
 
 def _multiplier(name: str, weigher: BaseHostWeigher) -> float:
     try:
-        return float(weigher.weight_multiplier())
+        multiplier = float(weigher.weight_multiplier())
     except Exception as error:
         raise ConfigError(
             f"Option {OPTION}: the multiplier of {name} cannot be read: {error!r}", field=OPTION
         ) from error
+    if not math.isfinite(multiplier):
+        raise ConfigError(f"Option {OPTION}: the multiplier of {name} is not a finite number.", field=OPTION)
+    return multiplier
+
+
+def _check(name: str, weigher: BaseHostWeigher) -> None:
+    """Raise ConfigError for what a weigher declares wrongly."""
+    declared: tuple[object, ...] = (weigher.multiplier_key or "", weigher.min_multiplier)
+    key, minimum = declared
+    if not _are_bounds(weigher.minval, weigher.maxval):
+        problem = "minval and maxval of {} are not finite numbers, lower one first."
+    elif not isinstance(key, str):
+        problem = "the multiplier_key of {} is not a text."
+    elif weigher.multiplier_sign not in (1.0, -1.0):
+        problem = "the multiplier_sign of {} is neither 1.0 nor -1.0."
+    elif not isinstance(minimum, int | float) or math.isnan(minimum):
+        problem = "the min_multiplier of {} is not a number."
+    else:
+        return
+    raise ConfigError(f"Option {OPTION}: {problem.format(name)}", field=OPTION)
 
 
 def _are_bounds(*declared: object) -> bool:
