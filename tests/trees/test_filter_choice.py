@@ -470,3 +470,22 @@ def test_a_weigher_that_gives_no_number_ends_its_request_and_not_the_zone(tmp_pa
     server = root.client().get(f"/servers/{shown['instances'][0]['uuid']}").json["server"]
     assert server["fault"]["message"] == f"A weigher of this zone failed. It is {path}."
     assert hosts_of(tree, boot(tree, {"ignore_hosts": "host-2f"})) == ["r1"]
+
+
+def test_what_no_filter_reads_keeps_no_child_from_being_asked(tmp_path: Path) -> None:
+    """As one flat zone with these filters, the tree looks neither at traits nor at availability zones."""
+    tree = Tree(tmp_path)
+    tree.add("root", enabled_filters=["ComputeFilter"])
+    tree.add("leaf", parent="root", hosts_=[a_host("l1", zone="az1")], enabled_filters=["ComputeFilter"])
+    tree.poll()
+    root = tree.nodes["root"].client()
+    root.post("/flavors", {"flavor": {"name": "small", "id": "small", "vcpus": 1, "ram": 512, "disk": 1}})
+    specs = {"extra_specs": {"trait:CUSTOM_FAST": "required"}}
+    assert root.post("/flavors/small/os-extra_specs", specs).status == 200
+
+    form = {"name": "vm", "flavorRef": "small", "num_instances": 1, "availability_zone": "az2"}
+    answer = root.post("/zones/boot", {"server": form})
+    tree.settle()
+
+    counts = root.get(f"/reservations/{answer.json['reservation_id']}").json["reservation"]["counts"]
+    assert counts == {"BUILD": 1}

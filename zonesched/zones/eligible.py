@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
 from zonesched.errors import ChildBusy
+from zonesched.filters.availability_zone_filter import AvailabilityZoneFilter
+from zonesched.filters.traits_filter import TraitsFilter
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.work_deadline import OutOfTime
 from zonesched.zones.child import Child, ChildInfo, ChildStatus, Offline, Ready, Waiting
@@ -43,9 +45,12 @@ class EligibleChildren:
         return EligibleChildren((), self.ineligible, (*self.unavailable, *self.to_ask), codes)
 
 
-def eligible(children: Iterable[KnownChild], spec: RequestSpec, now: float) -> EligibleChildren:
+def eligible(
+    children: Iterable[KnownChild], spec: RequestSpec, now: float, filters: Set[str]
+) -> EligibleChildren:
     """Sort each child into one of the three groups; `now` in monotonic seconds.
 
+    `filters`: the names of this zone's enabled filters. What none of them reads makes no child ineligible.
     A child without a key to seal with is unavailable, and a busy one until its time is over.
     """
     to_ask: list[Child] = []
@@ -58,7 +63,7 @@ def eligible(children: Iterable[KnownChild], spec: RequestSpec, now: float) -> E
             case _ if not known.child.is_enabled:
                 ineligible.append(known.child)
                 codes[child_id] = "child_disabled"
-            case Ready(info) if code := why_ineligible(info, spec):
+            case Ready(info) if code := why_ineligible(info, spec, filters):
                 ineligible.append(known.child)
                 codes[child_id] = code
             case Ready() if known.busy_until > now:
@@ -72,7 +77,7 @@ def eligible(children: Iterable[KnownChild], spec: RequestSpec, now: float) -> E
     return EligibleChildren(tuple(to_ask), tuple(ineligible), tuple(unavailable), codes)
 
 
-def why_ineligible(info: ChildInfo, spec: RequestSpec) -> str:
+def why_ineligible(info: ChildInfo, spec: RequestSpec, filters: Set[str]) -> str:
     """Return the code for which no host there could hold an instance, even if all were free; "" if one might.
 
     Only what is fixed counts. A child whose report is incomplete is always eligible: it may hold more than it
@@ -83,11 +88,13 @@ def why_ineligible(info: ChildInfo, spec: RequestSpec) -> str:
     if not (info.complete and info.capacities):
         return ""
     traits = spec.traits
-    if spec.availability_zone and spec.availability_zone not in info.availability_zones:
+    is_zone_read = spec.availability_zone and AvailabilityZoneFilter.__name__ in filters
+    if is_zone_read and spec.availability_zone not in info.availability_zones:
         return "wrong_availability_zone"
     if any(value not in info.zone_capabilities.get(key, ()) for key, value in spec.zone_capabilities.items()):
         return "zone_capability"
-    if not traits.required <= info.traits or not all(group & info.traits for group in traits.any_of):
+    has_traits = traits.required <= info.traits and all(group & info.traits for group in traits.any_of)
+    if TraitsFilter.__name__ in filters and not has_traits:
         return "traits_not_met"
     too_small = any(
         name not in info.capacities or amount > info.capacities[name].high

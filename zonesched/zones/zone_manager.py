@@ -7,7 +7,7 @@ not ready makes the answer incomplete.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -71,9 +71,10 @@ class ChildRows(Protocol):
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of polls: the `rules` for each poll, and `answer_bytes`, the largest answer that is read."""
+    """The `rules` for polls, `answer_bytes`, the largest answer that is read, and the zone's `filters`."""
 
     rules: PollRules
+    filters: Set[str]
     poll_timeout_s: float = 5.0
     answer_bytes: int = ANSWER_BYTES
 
@@ -81,6 +82,7 @@ class Settings:
     def from_conf(cls, conf: Conf, zone_uuid: str) -> Settings:
         return cls(
             rules=PollRules(zone_uuid, conf.build_plan_blob_size, conf.zone_failures_to_offline),
+            filters=frozenset(conf.enabled_filters),
             poll_timeout_s=conf.zone_poll_timeout,
             answer_bytes=conf.child_answer_bytes,
         )
@@ -213,7 +215,7 @@ class ZoneManager:
 
     def eligible(self, spec: RequestSpec) -> EligibleChildren:
         """Sort the children by their eligibility for this request."""
-        return eligible(self.snapshot(), spec, self._clock.monotonic())
+        return eligible(self.snapshot(), spec, self._clock.monotonic(), self._settings.filters)
 
     def ask(
         self,
