@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from math import isfinite
 from typing import TypeVar
@@ -65,7 +66,8 @@ def raw_of_some(raw: Raw, hosts: HostView) -> Raw:
 
 
 def _checked_range(name: str, values: Floats, hosts: HostView, read_of: HostView) -> Range:
-    lowest, highest = values.argmin(), values.argmax()
+    searched = _searchable(values)
+    lowest, highest = searched.argmin(), searched.argmax()
     found = float(values[lowest]), float(values[highest])
     if read_of is not hosts and not (
         isfinite(found[0]) and isfinite(found[1]) and hosts.have_rows(lowest, highest)
@@ -77,6 +79,14 @@ def _checked_range(name: str, values: Floats, hosts: HostView, read_of: HostView
         log.error("weigher %s gave no finite number for a host", name)
         raise WeigherFailed(name)
     return Range(*found)
+
+
+def _searchable(values: Floats) -> Floats:
+    """Return the values in a form in which NumPy finds an extreme; of a read-only array it makes a copy."""
+    alias = values.view()
+    with suppress(ValueError):  # Memory that is read-only itself.
+        alias.flags.writeable = True
+    return alias
 
 
 def weigh(name: str, weigher: BaseHostWeigher, hosts: HostView, spec: RequestSpec) -> Floats:
