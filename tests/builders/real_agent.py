@@ -13,7 +13,7 @@ from zonesched.compute.driver import DriverSettings
 from zonesched.compute.fake import FakeDriver
 from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.machine import Key, Phase, Wanted
-from zonesched.compute.state_folder import of_folder
+from zonesched.compute.state_folder import NO_IDENTITY, of_folder
 from zonesched.seams import Clock
 
 
@@ -40,8 +40,8 @@ class RealAgent:
         node = tree.nodes[zone]
         connection = ZoneConnection(node.url, "compute", node.secrets["compute"], adapter=tree.network)
         self.driver = _Spawns(DriverSettings(), tree.clock)
-        agent_id = "" if state_folder is None else of_folder(state_folder, tree.clock)
-        client = AgentClient(connection, service, agent_id)
+        identity = NO_IDENTITY if state_folder is None else of_folder(state_folder, tree.clock)
+        client = AgentClient(connection, service, identity)
         self._agent = Agent(client, self.driver, tree.clock, hosts, Rhythm())
         self.work()
 

@@ -31,6 +31,7 @@ from zonesched.compute.machine import (
     ReportState,
     Wanted,
 )
+from zonesched.compute.state_folder import AgentIdentity
 
 LOST = "domain_lost"
 HEARTBEAT_S, POLL_S, FIRST_RETRY_S, LONGEST_RETRY_S = 4.0, 3.0, 0.5, 5.0
@@ -162,7 +163,7 @@ class AgentProcess(Process):
         self._stage = stage
         connection = ZoneConnection(url, "compute", secret, timeout_s=5.0)
         connection._session.mount("http://", Wire(stage.network, name, self._touch))
-        client = AgentClient(connection, service, agent_id)
+        client = AgentClient(connection, service, AgentIdentity(agent_id))
         rhythm = Rhythm(HEARTBEAT_S, POLL_S, FIRST_RETRY_S, LONGEST_RETRY_S, fence_after_s)
         self.agent = Agent(client, driver, clock, hosts, rhythm)
 

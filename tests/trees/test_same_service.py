@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -39,6 +40,13 @@ def an_agent(tree: Tree, number: int, service: str = "compute") -> RealAgent:
     """The agent of a machine of its own; one of the same number has the same state folder."""
     folder = tree.folder / f"agent-{number}"
     return RealAgent(tree, "zone", [a_machine(f"h{number}")], service, folder)
+
+
+def a_clone(tree: Tree, number: int) -> RealAgent:
+    """The agent of a copy of a machine, or of that machine once it has started again."""
+    folder = tree.folder / f"clone-of-{number}"
+    shutil.copytree(tree.folder / f"agent-{number}", folder)
+    return RealAgent(tree, "zone", [a_machine(f"h{number}")], "compute", folder)
 
 
 def a_server(tree: Tree) -> str:
@@ -111,6 +119,55 @@ def test_a_second_agent_of_that_service_runs_and_ends_nothing_and_says_why_once(
     assert [status(tree, uuid) for uuid in (old, new)] == ["ACTIVE", "ACTIVE"]
     (said,) = [line for line in caplog.messages if "service_belongs_to_another_agent" in line]
     assert "--service" in said
+
+
+def test_the_agent_of_a_copied_machine_runs_and_ends_nothing_and_says_why_once(
+    tree: Tree, caplog: pytest.LogCaptureFixture
+) -> None:
+    # given an agent with a server, and a copy of its machine
+    first = an_agent(tree, 1)
+    old = a_server(tree)
+    work(tree, first)
+    clone = a_clone(tree, 1)
+    new = a_server(tree)
+    # when both work, longer than the time after which an agent is down
+    for _ in range(3):
+        work(tree, clone, first)
+    # then each server runs once, where it was
+    assert (first.uuids(), clone.driver.spawned) == ({old, new}, [])
+    assert [status(tree, uuid) for uuid in (old, new)] == ["ACTIVE", "ACTIVE"]
+    (said,) = [line for line in caplog.messages if "service_belongs_to_another_agent" in line]
+    assert "remove that folder" in said
+
+
+def test_the_agent_of_a_machine_that_has_started_again_goes_on_by_itself(tree: Tree) -> None:
+    # given an agent with a server
+    first = an_agent(tree, 1)
+    uuid = a_server(tree)
+    work(tree, first)
+    # when its machine starts again, and its agent asks for some time
+    later = a_clone(tree, 1)
+    assert later.driver.spawned == []
+    for _ in range(int(DOWN_S / 64) + 1):
+        later.work()
+    # then it has its server, without a word of the operator, and its earlier self is refused
+    assert later.uuids() == {uuid}
+    work(tree, first, later)
+    assert first.zone_uuid == ""
+
+
+def test_a_copy_that_asks_first_after_its_zone_was_away_for_long_gets_nothing(tree: Tree) -> None:
+    # given an agent with a server, and a copy of its machine that was refused
+    first = an_agent(tree, 1)
+    uuid = a_server(tree)
+    work(tree, first)
+    clone = a_clone(tree, 1)
+    # when neither can call for long, and then the copy calls first
+    tree.clock.advance(10 * DOWN_S)
+    clone.step()
+    work(tree, first, clone)
+    # then the server runs once
+    assert (first.uuids(), clone.driver.spawned) == ({uuid}, [])
 
 
 def test_agents_of_two_services_are_taken_and_so_is_one_that_is_restarted_at_once(tree: Tree) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import uuid
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.builders.clock import FakeClock
+from zonesched.compute import process_table
 from zonesched.compute.instance_folder import InstanceFolder
 from zonesched.compute.machine import Key
 from zonesched.compute.state_folder import OtherOwner, Owner, host_name, of_folder, take
@@ -21,7 +24,21 @@ def test_an_agent_keeps_its_id_and_another_folder_has_another(tmp_path: Path) ->
     first = of_folder(tmp_path / "state" / "agent", clock)
 
     assert of_folder(tmp_path / "state" / "agent", clock) == first
-    assert of_folder(tmp_path / "other", clock) != first
+    assert of_folder(tmp_path / "other", clock).id != first.id
+
+
+def test_a_copy_of_its_folder_is_another_home_and_so_is_its_machine_once_it_has_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = of_folder(tmp_path / "agent", FakeClock())
+    shutil.copytree(tmp_path / "agent", tmp_path / "copy")
+
+    copy = of_folder(tmp_path / "copy", FakeClock())
+    monkeypatch.setattr(process_table, "boot_id", lambda: str(uuid.uuid4()))
+    later = of_folder(tmp_path / "agent", FakeClock())
+
+    assert {first.id, copy.id, later.id} == {first.id}
+    assert len({first.home, copy.home, later.home}) == 3
 
 
 @pytest.mark.parametrize("left", ["", "\x00\x00\x00", "no id"])

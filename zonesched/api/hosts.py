@@ -11,7 +11,7 @@ from zonesched.api.call import Call
 from zonesched.api.schemas.fields import UUID
 from zonesched.errors import BadRequest
 from zonesched.model.agent_instances import DesiredInstance
-from zonesched.model.caller import AGENT_HEADER, Caller
+from zonesched.model.caller import AGENT_HEADER, AGENT_HOME_HEADER, Caller
 from zonesched.model.desired_state import Desired
 from zonesched.model.observed_state import Observed
 from zonesched.services.hosts import hosts
@@ -102,11 +102,12 @@ def _zone_json(call: Call) -> dict[str, str]:
 
 
 def _agent(call: Call) -> Caller:
-    """Return the caller with the id of its agent. Raises BadRequest for one that is none."""
-    agent_id = call.headers.get(AGENT_HEADER, "")
-    if agent_id and not re.fullmatch(UUID, agent_id):
-        raise BadRequest(f"{AGENT_HEADER} must be a UUID.", field=AGENT_HEADER)
-    return replace(call.caller, agent_id=agent_id)
+    """Return the caller with the id and the home of its agent. Raises BadRequest for one that is none."""
+    for header in (AGENT_HEADER, AGENT_HOME_HEADER):
+        if not re.fullmatch(f"({UUID})?", call.headers.get(header, "")):
+            raise BadRequest(f"{header} must be a UUID.", field=header)
+    agent_id, home = call.headers.get(AGENT_HEADER, ""), call.headers.get(AGENT_HOME_HEADER, "")
+    return replace(call.caller, agent_id=agent_id, agent_home=home)
 
 
 def _instance_json(instance: DesiredInstance) -> dict[str, Any]:

@@ -22,17 +22,19 @@ from zonesched.api.schemas.hosts import (
 )
 from zonesched.api.schemas.servers import BootBody, CreateBody
 from zonesched.api.servers import IDEMPOTENCY_KEY
-from zonesched.model.caller import AGENT_HEADER, Role
+from zonesched.model.caller import AGENT_HEADER, AGENT_HOME_HEADER, Role
 from zonesched.zones.client import BUDGET_HEADER, ROLE_HEADER
 
 PARAMETERS = "#/components/parameters/"
 HEADERS = "#/components/headers/"
+_BY_AGENTS: frozenset[Any] = frozenset(
+    {RegisterBody, BeatBody, InstancesQuery, ReportsBody, RunningBody, ConsoleBody, ExcessesBody}
+)
 READ_WITH: Mapping[str, frozenset[Any]] = {
     "IdempotencyKey": frozenset({CreateBody, BootBody}),
     "TimeBudget": frozenset({AttemptsBody}),
-    "Agent": frozenset({
-        RegisterBody, BeatBody, InstancesQuery, ReportsBody, RunningBody, ConsoleBody, ExcessesBody
-    }),
+    "Agent": _BY_AGENTS,
+    "AgentHome": _BY_AGENTS,
 }  # fmt: skip
 """Headers that only some calls read, with the bodies or queries of these calls."""
 _VERSION = r"2\.[1-9][0-9]?"
@@ -71,6 +73,11 @@ def parameters(*, with_users: bool) -> Mapping[str, Any]:
     found["Agent"] = _parameter(
         AGENT_HEADER,
         "The id that the agent keeps in its state folder: a service belongs to one agent.",
+        {"type": "string", "pattern": UUID},
+    )
+    found["AgentHome"] = _parameter(
+        AGENT_HOME_HEADER,
+        "That folder on this boot of its machine: a copy of it has another one.",
         {"type": "string", "pattern": UUID},
     )
     if not with_users:

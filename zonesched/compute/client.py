@@ -15,9 +15,9 @@ from zonesched.compute.driver import DRIVER_FAILED
 from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.machine import ConsoleAsk, Fetched, Key, Report, ReportState, Wanted
 from zonesched.compute.restored_zone import Running
-from zonesched.compute.state_folder import OtherOwner
+from zonesched.compute.state_folder import NO_IDENTITY, AgentIdentity, OtherOwner
 from zonesched.compute.usage_ledger import Booked, Claim, HostClass, Statement
-from zonesched.model.caller import AGENT_HEADER
+from zonesched.model.caller import AGENT_HEADER, AGENT_HOME_HEADER
 from zonesched.tracing import Trace
 
 log = logging.getLogger(__name__)
@@ -40,21 +40,22 @@ class ZoneIdentity:
 class AgentClient:
     """One agent's calls, under the name of its service. All raise ZoneUnavailable or ZoneRefused.
 
-    `agent_id`: the id that the agent keeps in its state folder, "" for none. `admit`: called with the zone's
-    identity before anything is registered there; raises OtherOwner.
+    `agent`: who it is by its state folder. `admit`: called with the zone's identity before anything is
+    registered there; raises OtherOwner.
     """
 
     def __init__(
         self,
         connection: ZoneConnection,
         service: str,
-        agent_id: str = "",
+        agent: AgentIdentity = NO_IDENTITY,
         admit: Callable[[ZoneIdentity], None] = lambda _: None,
     ) -> None:
         self._connection = connection
         self._service = service
         self._admit = admit
-        self._headers = {AGENT_HEADER: agent_id} if agent_id else {}
+        sent = {AGENT_HEADER: agent.id, AGENT_HOME_HEADER: agent.home}
+        self._headers = {name: value for name, value in sent.items() if value}
 
     def register(self, hosts: Sequence[InventoryHost], fence_after_s: float = math.inf) -> ZoneIdentity:
         """Register the hosts of the service, with their present inventories; return the zone's identity.

@@ -33,7 +33,7 @@ from zonesched.compute.driver import (
 from zonesched.compute.inventory import InventoryHost, read_inventory
 from zonesched.compute.inventory_fields import InventoryError
 from zonesched.compute.membership import Membership
-from zonesched.compute.state_folder import Owner, host_name, of_folder, take
+from zonesched.compute.state_folder import NO_IDENTITY, Owner, host_name, of_folder, take
 from zonesched.compute.subscriber import Subscriber
 from zonesched.compute.tracker import Tracker
 from zonesched.conf.checks import check_servicegroup_driver, check_transport_url
@@ -223,13 +223,13 @@ def main(
         fence_after_s = math.inf if fence_after is None else fence_after
         rhythm = Rhythm(heartbeat_seconds, poll_seconds, fence_after_s=fence_after_s)
         # After the driver, which has the state folder for itself.
-        agent_id = of_folder(Path(state_folder), clock) if state_folder else ""
-        client = AgentClient(_connection(who), service, agent_id, partial(_admit, state_folder, service))
+        identity = of_folder(Path(state_folder), clock) if state_folder else NO_IDENTITY
+        client = AgentClient(_connection(who), service, identity, partial(_admit, state_folder, service))
         agent = Agent(client, driver, clock, hosts, rhythm)
     except (CredentialsError, InventoryError, ConfigError, ValueError, OSError) as error:
         raise click.UsageError(str(error)) from error
     # A connection of its own: it runs in another thread than the agent.
-    tracker = Tracker(agent, AgentClient(_connection(who), service, agent_id))
+    tracker = Tracker(agent, AgentClient(_connection(who), service, identity))
     member = key_of(COMPUTE, service)
     _run_until_signal(
         agent,

@@ -15,12 +15,28 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from zonesched.compute import instance_folder
+from zonesched.compute import instance_folder, process_table
 from zonesched.seams import Clock
 
 log = logging.getLogger(__name__)
 
 ID, HOST_NAME, OWNER = "agent-id", "host-name", "owner.json"
+
+
+@dataclass(frozen=True)
+class AgentIdentity:
+    """Id of an agent, and its state folder on this boot of its machine; "" for one without a state folder.
+
+    A driver has that folder for itself. So an agent of the same home is a later process of the same agent,
+    and one of another home has a copy of the folder, or its machine has started again.
+    """
+
+    id: str = ""
+    home: str = ""
+
+
+NO_IDENTITY = AgentIdentity()
+"""Identity of an agent without a state folder."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +52,7 @@ class OtherOwner(Exception):
     """The instances in the state folder are another one's; the message says whose, and what to do."""
 
 
-def of_folder(folder: Path, clock: Clock) -> str:
+def of_folder(folder: Path, clock: Clock) -> AgentIdentity:
     """Read the id in an agent's state folder; write a new one where there is none. Raises OSError."""
 
     def read(text: str) -> str:
@@ -44,7 +60,10 @@ def of_folder(folder: Path, clock: Clock) -> str:
 
     # Where a power cut has left it empty, it is another agent to its zone, which takes it once the one before
     # is down.
-    return _kept(folder / ID, read, clock.new_uuid)
+    agent_id = _kept(folder / ID, read, clock.new_uuid)
+    file = os.stat(folder / ID)
+    home = uuid.uuid5(uuid.UUID(process_table.boot_id()), f"{file.st_dev}:{file.st_ino}")
+    return AgentIdentity(agent_id, str(home))
 
 
 def host_name(folder: Path, present: str) -> str:

@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass, field
 
 AGENT_HEADER = "X-Zonesched-Agent"
+AGENT_HOME_HEADER = "X-Zonesched-Agent-Home"
 """Header of an agent's calls with the id that it keeps in its state folder."""
 
 
@@ -34,8 +35,8 @@ class Caller:
     """An authenticated user of this zone. A parent zone's `project_id` is unused: each spec names its own.
 
     `explained`: detail of the refusals that a parent may see. `agent_id`: the id that an agent keeps in its
-    state folder, "" for one without. `proof`: the stored hash that the caller's password or secret fits, ""
-    where none is needed.
+    state folder, "" for one without. `agent_home`: another one for each copy of that folder and each boot of
+    its machine. `proof`: the stored hash that the caller's password or secret fits, "" where none is needed.
     """
 
     user_id: str
@@ -44,4 +45,5 @@ class Caller:
     project_id: str
     explained: Explained = Explained.AS_THE_ZONE
     agent_id: str = ""
+    agent_home: str = ""
     proof: str = field(default="", repr=False, compare=False)

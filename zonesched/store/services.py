@@ -15,13 +15,19 @@ from zonesched.model.fencing import fenced_after_s
 from zonesched.model.views import Binary
 from zonesched.store import claims, fencing_promises
 from zonesched.store import tables as t
+from zonesched.store.fencing_promises import Promise
 from zonesched.store.prepared import Prepared, one_of
 
 COLUMNS = t.services.c
 _NAMED = Prepared(
-    sa.select(COLUMNS.id, COLUMNS.user_id, COLUMNS.registrations, COLUMNS.agent_id, COLUMNS.binary).where(
-        COLUMNS.name == sa.bindparam("wanted")
-    )
+    sa.select(
+        COLUMNS.id,
+        COLUMNS.user_id,
+        COLUMNS.registrations,
+        COLUMNS.agent_id,
+        COLUMNS.agent_home,
+        COLUMNS.binary,
+    ).where(COLUMNS.name == sa.bindparam("wanted"))
 )
 _KEPT = Prepared(
     sa.select(COLUMNS.registrations).where(COLUMNS.id == sa.bindparam("known_id")).with_for_update(read=True)
@@ -34,7 +40,12 @@ _NAMED_AND_LOCKED = Prepared(
 _REGISTER = Prepared(
     sa.update(t.services)
     .where(COLUMNS.id == sa.bindparam("known_id"))
-    .values({name: sa.bindparam(name) for name in ("user_id", "last_seen_at", "registrations", "agent_id")})
+    .values(
+        {
+            name: sa.bindparam(name)
+            for name in ("user_id", "last_seen_at", "registrations", "agent_id", "agent_home")
+        }
+    )
 )
 _OF_IDS = Prepared(sa.select(t.services).where(one_of(COLUMNS.id, "ids")))
 _LOCK = Prepared(
@@ -68,7 +79,7 @@ class Service:
 
     `topic`: the address of its notifications; `report_count`: the number of heartbeats written;
     `registrations`: how often its hosts were registered; `agent_id`: the id of the agent that did so, "" for
-    one that has none.
+    one that has none; `agent_home`: its state folder on that boot of its machine, "" where it names none.
     """
 
     id: str
@@ -81,6 +92,7 @@ class Service:
     report_count: int = 0
     registrations: int = 0
     agent_id: str = ""
+    agent_home: str = ""
 
     def is_up(self, now: float, down_time_s: float) -> bool:
         """Tell whether the agent is up, by its heartbeats and its admin state."""
@@ -95,6 +107,7 @@ class Owned:
     user_id: str
     registrations: int
     agent_id: str
+    agent_home: str
     binary: str
 
 
@@ -152,11 +165,11 @@ def set_forced_down(tx: Connection, service_id: str, forced_down: bool) -> None:
     tx.execute(sa.update(t.services).where(COLUMNS.id == service_id).values(forced_down=forced_down))
 
 
-def own(tx: Connection, name: str, user_id: str, agent_id: str = "") -> Owned:
+def own(tx: Connection, name: str, user_id: str, agent_id: str = "", agent_home: str = "") -> Owned:
     """Read the row of the user's service of that name.
 
     Raises NotFound, Forbidden for another user's, and Conflict where an agent that has an id is not the one
-    that registered it: it has to register again.
+    that registered it, or runs elsewhere: it has to register again.
     """
     row = _NAMED.first(tx, wanted=name)
     if row is None:
@@ -170,6 +183,8 @@ def own(tx: Connection, name: str, user_id: str, agent_id: str = "") -> Owned:
         )
     if agent_id not in ("", found.agent_id):
         raise _of_another_agent(name)
+    if agent_home not in ("", found.agent_home):
+        raise _runs_elsewhere(name)
     return found
 
 
@@ -226,13 +241,28 @@ class Silence:
         """
         promise = fencing_promises.lock(tx, service_id)
         fenced_s = 0.0 if promise is None else fenced_after_s(promise.fence_after_s)
-        # One with a promise is durable at once, while the time of the last heartbeat is written later.
-        last = LastHeartbeat(heartbeat_at, "" if promise is None else promise.heartbeat)
+        last = _last_heartbeat(heartbeat_at, promise)
         is_silent = self.seconds(service_id, last) >= fenced_s + self.down_time_s
         if is_silent and (promise is not None or not may_run(tx, service_id, host_ids)):
             return True
         self.refused.append((service_id, last))
         return False
+
+    def has_moved(self, tx: Connection, service_id: str, heartbeat_at: float) -> bool:
+        """Tell whether an agent does not call from its former home any more: its machine has started again.
+
+        What it ran there is to go on, so nobody has to say that nothing of it runs.
+        """
+        last = _last_heartbeat(heartbeat_at, fencing_promises.lock(tx, service_id))
+        if self.seconds(service_id, last) >= self.down_time_s:
+            return True
+        self.refused.append((service_id, last))
+        return False
+
+
+def _last_heartbeat(at: float, promise: Promise | None) -> LastHeartbeat:
+    # One with a promise is durable at once, while the time of the last heartbeat is written later.
+    return LastHeartbeat(at, "" if promise is None else promise.heartbeat)
 
 
 def may_run(tx: Connection, service_id: str, host_ids: Collection[str] | None = None) -> bool:
@@ -251,14 +281,24 @@ def _of_another_agent(name: str) -> Conflict:
     )
 
 
+def _runs_elsewhere(name: str) -> Conflict:
+    return Conflict(
+        f"The agent of service {name} runs elsewhere, or ran before the last start of its machine. If this"
+        " machine or its state folder is a copy, stop this agent and remove that folder. Else it goes on by"
+        " itself, once the other one has not called for service_down_time meanwhile.",
+        code="service_belongs_to_another_agent",
+        field="service",
+    )
+
+
 def register(tx: Connection, new: Service, known: int | None, silence: Silence) -> Service:
     """Register a service with its heartbeat; a known one of its name keeps its id.
 
     One whose user was deleted goes to this user. One whose agent has ended, by its `silence`, goes to this
-    agent. `known`: the number of its registrations when the agent wrote this one, None
-    where it does not say.
-    Raises Forbidden for a service that belongs to another user, Conflict for one of another agent and where
-    it was registered since.
+    agent, and to this home of the same agent once that is not heard from the former one. `known`: the number
+    of its registrations when the agent wrote this one, None where it does not say.
+    Raises Forbidden for a service that belongs to another user, Conflict for one of another agent or home and
+    where it was registered since.
     """
     name, now = new.name, new.last_seen_at
     row = _NAMED_AND_LOCKED.first(tx, wanted=name)
@@ -277,11 +317,15 @@ def register(tx: Connection, new: Service, known: int | None, silence: Silence) 
     is_other = "" not in (new.agent_id, row.agent_id) and new.agent_id != row.agent_id
     if is_other and not silence.is_over(tx, row.id, row.last_seen_at):
         raise _of_another_agent(name)
+    is_elsewhere = "" not in (new.agent_home, row.agent_home) and new.agent_home != row.agent_home
+    if is_elsewhere and not is_other and not silence.has_moved(tx, row.id, row.last_seen_at):
+        raise _runs_elsewhere(name)
     values = {
         "user_id": new.user_id,
         "last_seen_at": now,
         "registrations": row.registrations + 1,
         "agent_id": new.agent_id or row.agent_id,
+        "agent_home": new.agent_home or ("" if is_other else row.agent_home),
     }
     _REGISTER.run(tx, known_id=row.id, **values)
     return replace(Service(*row), forced_down=bool(row.forced_down), **values)

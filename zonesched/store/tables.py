@@ -161,6 +161,8 @@ services = Table(
     Column("registrations", BigInteger, nullable=False, server_default="0"),
     # The id that its agent keeps in its state folder, "" for an agent without one.
     Column("agent_id", UUID, nullable=False, server_default=""),
+    # That folder on one boot of one machine, "" for an agent that names none.
+    Column("agent_home", UUID, nullable=False, server_default=""),
 )
 
 # Promises of agents to end their instances so long after the last heartbeat that was answered.

@@ -80,7 +80,9 @@ def register(
     """
     offered = host_rows(zone.conf, zone.clock, hosts)
     now, new_id = zone.clock.now(), zone.clock.new_uuid()
-    new = Service(new_id, service, caller.user_id, now, agent_id=caller.agent_id)
+    new = Service(
+        new_id, service, caller.user_id, now, agent_id=caller.agent_id, agent_home=caller.agent_home
+    )
     silence = Silence(zone.silences.seconds, zone.conf.service_down_time)
 
     def fn(tx: Transaction) -> tuple[Mapping[str, str], int]:
@@ -278,7 +280,9 @@ def _own(store: Store, heartbeats: Heartbeats, caller: Caller, name: str) -> Own
 
 def _known(store: Store, caller: Caller, name: str) -> Owned:
     """Look up the caller's service as `_own` does, for calls that are not heartbeats."""
-    return store.look_up(lambda tx: services.own(tx, name, caller.user_id, caller.agent_id))
+    return store.look_up(
+        lambda tx: services.own(tx, name, caller.user_id, caller.agent_id, caller.agent_home)
+    )
 
 
 def _take(zone: Zone, service: Owned, reports: Sequence[AgentReport]) -> bool:

@@ -35,7 +35,9 @@ def take(
     After the recovery only what no row has is noted: the agent keeps it, and its host takes no more.
     """
 
-    own = zone.store.read(lambda tx: services.own(tx, service, caller.user_id, caller.agent_id))
+    own = zone.store.read(
+        lambda tx: services.own(tx, service, caller.user_id, caller.agent_id, caller.agent_home)
+    )
     zone.heartbeats.note(own.id)
 
     def fn(tx: Transaction) -> None:
@@ -71,7 +73,7 @@ def history(store: Store, caller: Caller, service: str) -> History:
     """Read what an agent needs to know of the zone's history. Raises NotFound, Forbidden."""
 
     def fn(tx: Transaction) -> History:
-        own = services.own(tx, service, caller.user_id, caller.agent_id)
+        own = services.own(tx, service, caller.user_id, caller.agent_id, caller.agent_home)
         return History(recovery.kept(tx, own.id), identity.newest_start(tx))
 
     return store.read(fn)
