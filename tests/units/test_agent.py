@@ -851,6 +851,25 @@ class TestAgent:
 
         assert zone.brought == [("ask-1", None)]
 
+    def test_a_console_that_the_driver_fails_to_read_holds_up_no_other_one(
+        self, clock: FakeClock, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        class Faulty(FakeDriver):
+            def read_console(self, key: Key) -> bytes:
+                if key == A:
+                    raise OSError("input/output error")
+                return super().read_console(key)
+
+        zone = ZoneStandIn([A, B])
+        agent = Agent(zone, Faulty(DriverSettings(), clock), clock, [InventoryHost("h1")], Rhythm())
+        self.run(agent, clock, 1)
+        zone.asked = (ConsoleAsk("ask-1", A), ConsoleAsk("ask-2", B))
+
+        self.run(agent, clock, 3)
+
+        assert {ask_id for ask_id, _ in zone.brought} == {"ask-2"}
+        assert "failed to read the console" in caplog.text
+
     def test_a_console_that_the_zone_refuses_holds_up_no_report(self, clock: FakeClock) -> None:
         zone = ZoneStandIn([A])
         zone.asked, zone.refuses_consoles = (ConsoleAsk("ask-1", A),), True

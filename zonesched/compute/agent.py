@@ -311,7 +311,11 @@ class Agent:
         asked, self._asked_consoles = self._asked_consoles, ()
         can_read = CONSOLE_TRAIT in self._driver.traits
         for ask in asked:
-            output = text_of(self._driver.read_console(ask.key)) if can_read else None
+            try:
+                output = text_of(self._driver.read_console(ask.key)) if can_read else None
+            except Exception:
+                log.exception("the driver failed to read the console of instance %s", ask.key.uuid)
+                continue
             try:
                 self._zone.bring_console(ask.id, output)
             except ZoneRefused as error:
