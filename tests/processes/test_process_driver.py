@@ -788,6 +788,9 @@ class TestPower:
             driver = bench.driver(*shell(COUNTS_ITS_STARTS))
             driver.found()
             run(bench, driver, wanted(key))
+            starts = bench.at(key).path / "disk/starts"
+            # The first start has counted itself before the reboot may end it.
+            bench.wait(lambda s=starts: s.exists() and s.read_text())
             driver.apply(key, desired(1, Power.RUNNING, 1))
             for _ in range(steps):
                 driver.poll()
@@ -800,7 +803,6 @@ class TestPower:
             second.apply(key, desired(1, Power.RUNNING, 1))
             bench.wait(lambda d=second, k=key: d.poll() or InstanceFolder(d._root, k).reached().generation)
 
-            starts = bench.at(key).path / "disk/starts"
             bench.wait(lambda s=starts: s.read_text().count("start") == 2)
             assert process_table.is_alive(bench.process(key))
             second.destroy(key)
@@ -1352,3 +1354,31 @@ class TestLauncher:
 
         bench.wait(lambda: late.poll() is not None)
         assert bench.running() == []
+
+
+def test_what_runs_of_an_instance_is_found_without_reading_each_process_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # given the leader of a session with a child
+    script = "sleep 600 & echo $!; wait"
+    leader = subprocess.Popen(shell(script), stdout=subprocess.PIPE, start_new_session=True)
+    assert leader.stdout is not None
+    child = int(leader.stdout.readline())
+    read: set[int] = set()
+    stat_of = process_table._stat
+
+    def noting(pid: int) -> list[str]:
+        read.add(pid)
+        return stat_of(pid)
+
+    started = int(stat_of(leader.pid)[process_table._STARTED])
+    process = Process(leader.pid, started, process_table.boot_id())
+    monkeypatch.setattr(process_table, "_stat", noting)
+    try:
+        # when its members are asked for
+        found = process_table.members(process)
+    finally:
+        os.killpg(leader.pid, signal.SIGKILL)
+        leader.communicate()
+    # then nothing was read of any other process
+    assert set(found) == read == {leader.pid, child}

@@ -19,6 +19,7 @@ again.
 from __future__ import annotations
 
 import math
+import os
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -146,7 +147,7 @@ class ProcessInstance:
         uuid, kept = self._folder.key.uuid, {self._folder.path.name}
         if self._arrival is not None:
             kept.add(f"{uuid}.{self._arrival.attempt}")
-        if {path.name for path in self._around.root.glob(f"{uuid}.*")} - kept:
+        if any(name.startswith(f"{uuid}.") and name not in kept for name in os.listdir(self._around.root)):
             return ()
         if self._arrival is not None and self._folder.status() is Status.ABSENT:
             self._step = self._fetch

@@ -45,17 +45,42 @@ def members(process: Process, by_session: Mapping[int, list[int]] | None = None)
     given_out_again = bool(leader) and int(leader[_STARTED]) != process.started
     if given_out_again or process.boot_id != boot_id():
         return []
-    return (sessions() if by_session is None else by_session).get(process.pid, [])
+    return _members_now(process.pid) if by_session is None else by_session.get(process.pid, [])
+
+
+def _members_now(session: int) -> list[int]:
+    """List the pids that run now in a session; of other processes no file is read."""
+    return [
+        pid
+        for pid in _pids()
+        if _session(pid) == session and (fields := _stat(pid)) and fields[_STATE] not in DEAD
+    ]
 
 
 def sessions() -> Mapping[int, list[int]]:
     """List the pids that run now by their session."""
     found: defaultdict[int, list[int]] = defaultdict(list)
-    for entry in PROC.iterdir():
-        fields = _stat(int(entry.name)) if entry.name.isdigit() else []
+    for pid in _pids():
+        fields = _stat(pid)
         if fields and fields[_STATE] not in DEAD:
-            found[int(fields[_SESSION])].append(int(entry.name))
+            found[int(fields[_SESSION])].append(pid)
     return found
+
+
+def _pids() -> list[int]:
+    return [int(name) for name in os.listdir(PROC) if name.isdigit()]
+
+
+def _session(pid: int) -> int:
+    """Return the session of a process; 0, which is none, where it has ended."""
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return 0
+    except PermissionError:
+        # A security module may hide it from this call alone.
+        fields = _stat(pid)
+        return int(fields[_SESSION]) if fields else 0
 
 
 def leaders_in(root: Path, by_session: Mapping[int, list[int]]) -> Mapping[str, Process]:
