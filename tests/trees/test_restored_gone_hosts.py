@@ -207,3 +207,43 @@ def test_an_evacuation_after_an_action_that_a_restored_parent_lacks_is_no_shelve
     # then
     assert outcome(scene, uuid) == ("ACTIVE", "small", {"l2": [2]})
     nothing_is_wrong(scene.tree)
+
+
+@pytest.mark.parametrize("is_in_copy", [True, False])
+@pytest.mark.parametrize(("how", "status"), [("evacuated", "ACTIVE"), ("shelved", "SHELVED_OFFLOADED")])
+def test_a_server_that_left_a_later_place_than_a_restored_parent_has_is_as_it_left_it(
+    tmp_path: Path, how: str, status: str, is_in_copy: bool
+) -> None:
+    # given a parent that was down when a server left the second place that it got since the copy
+    scene, uuid = a_scene(tmp_path)
+    copy = scene.copy("root")
+    if not is_in_copy:
+        scene.delete({uuid})
+        (uuid,) = scene.booted(1)
+    scene.agents["l3"] = RealAgent(scene.tree, "leaf", [a_machine("l3")], "l3")
+    scene.tree.poll()
+    assert give_up(scene, host_of(scene, uuid)) == 204
+    scene.work(6)
+    if how == "shelved":
+        act(scene, "root", uuid, {"shelve": None})
+    scene.tree.network.fault(scene.tree.nodes["region"].url, Dead())
+    if how == "evacuated":
+        assert give_up(scene, host_of(scene, uuid)) == 204
+        scene.agents["l4"] = RealAgent(scene.tree, "leaf", [a_machine("l4")], "l4")
+    scene.work()
+    scene.tree.network.heal(scene.tree.nodes["region"].url)
+    # when
+    scene.restore("root", copy)
+    scene.recovered("root")
+    scene.work(6)
+    # then
+    assert scene.servers()[uuid] == status
+    act(scene, "root", uuid, {"os-stop" if how == "evacuated" else "unshelve": None})
+    scene.work(6)
+    assert scene.servers()[uuid] == ("SHUTOFF" if how == "evacuated" else "ACTIVE")
+    nothing_is_wrong(scene.tree)
+
+
+def host_of(scene: Scene, uuid: str) -> str:
+    (name,) = (name for name, agent in scene.agents.items() if uuid in agent.uuids())
+    return name

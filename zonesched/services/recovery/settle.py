@@ -307,7 +307,7 @@ class _Settling:
                 user_id=named.caller_id,
                 position=0,
                 name=found.uuid,
-                status=found.status,
+                status=_status(found),
                 attempt=found.number,
                 now=self.now,
             )
@@ -364,10 +364,18 @@ class _Settling:
                 is_fetched=True,
             )
             new_placements.insert(self.tx, [made])
-        instances.set_attempts(self.tx, self.change, {found.uuid: found.number}, found.status, self.now)
+        instances.set_attempts(self.tx, self.change, {found.uuid: found.number}, _status(found), self.now)
 
 
 RESTORED = "restored"
+
+
+def _status(found: Found) -> InstanceStatus:
+    """Return the status of an instance where it was found. Of an offloaded one the child's report decides.
+
+    By that, it rests if it was shelved there, and is placed anew if it was evacuated.
+    """
+    return InstanceStatus.ACTIVE if found.status is InstanceStatus.OFFLOADED else found.status
 
 
 def _numbered(places: Sequence[Placement], number: int) -> Placement | None:
