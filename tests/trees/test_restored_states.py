@@ -357,6 +357,30 @@ def test_a_restored_leaf_is_told_the_image_of_a_rebuild_that_its_parent_has_not_
     nothing_is_wrong(scene.tree)
 
 
+@pytest.mark.parametrize("before_the_copy", [[], [REBUILD_AGAIN]])
+@pytest.mark.parametrize("zones", [["leaf"], ["region", "leaf"]])
+def test_a_restored_leaf_is_told_the_image_of_a_rebuild_that_it_lacks(
+    scene: Scene, zones: list[str], before_the_copy: list[dict[str, Any]]
+) -> None:
+    # given a rebuild after the copy, of which those above know that it is done
+    (uuid,) = scene.booted(1)
+    done(scene, uuid, *before_the_copy)
+    copies = {zone: scene.copy(zone) for zone in zones}
+    done(scene, uuid, REBUILD)
+    # when
+    for zone, copy in copies.items():
+        scene.restore(zone, copy)
+    for zone in reversed(zones):
+        scene.recovered(zone)
+    scene.work(6)
+    # then
+    assert seen(scene, uuid) == at("ACTIVE", "newer", "small")
+    assert len(counted_as(scene, uuid)) == 1
+    # and its agent has rebuilt it no second time
+    assert scene.agents["leaf"].rebuilds(uuid) == 1 + len(before_the_copy)
+    nothing_is_wrong(scene.tree)
+
+
 def test_a_second_resize_waits_for_the_end_of_one_that_the_copy_lacks(scene: Scene) -> None:
     # given a resize after the copy that is neither confirmed nor reverted
     (uuid,) = scene.booted(1)

@@ -85,9 +85,10 @@ _MAKE_DUE = Prepared(
     .values(next_call_at=0.0, calls=0)
 )
 _IS_NOT_REACHED = COLUMNS.observed_generation < COLUMNS.told_generation
-_NOT_REACHED = Prepared(
+_IS_REBUILT = COLUMNS.rebuilt_by > 0
+_MAY_BE_LACKING = Prepared(
     sa.select(COLUMNS.uuid)
-    .where(_IS_NOT_REACHED)
+    .where(sa.or_(_IS_NOT_REACHED, _IS_REBUILT))
     .where(
         COLUMNS.uuid.in_(
             sa.select(_place.uuid).where(
@@ -98,8 +99,15 @@ _NOT_REACHED = Prepared(
 )
 _FORGET_TOLD = Prepared(
     sa.update(t.instance_states)
-    .where(_IS_NOT_REACHED, one_of(COLUMNS.uuid, "uuids"))
-    .values(told_generation=COLUMNS.observed_generation, next_call_at=0.0, calls=0)
+    .where(sa.or_(_IS_NOT_REACHED, _IS_REBUILT), one_of(COLUMNS.uuid, "uuids"))
+    .values(
+        told_generation=sa.case(
+            (sa.and_(_IS_REBUILT, COLUMNS.observed_generation >= COLUMNS.rebuilt_by), COLUMNS.rebuilt_by - 1),
+            else_=COLUMNS.observed_generation,
+        ),
+        next_call_at=0.0,
+        calls=0,
+    )
 )
 _NEWEST_PENDING = Prepared(
     sa.select(sa.func.max(COLUMNS.wanted_at).label("wanted_at")).where(
@@ -172,6 +180,11 @@ class StoredState:
         is_refused = observed.reason and observed.generation > self.state.observed.generation
         since = now if is_refused else self.resized_at or now
         return replace(self, state=state, resized_at=since if state.observed.resizes.is_open else 0.0)
+
+    def naming(self, state: InstanceState, *, in_child: bool) -> StoredState:
+        """Return the row with the image of its last rebuild, which a child is told at once too."""
+        told = min(self.told_generation, state.rebuilt_by - 1) if in_child else self.told_generation
+        return replace(self, state=state, told_generation=told, next_call_at=0.0, calls=0)
 
     def moving(self, moves: MoveCounts) -> StoredState:
         """Return the row with these counts of moves."""
@@ -246,8 +259,11 @@ def make_calls_due(tx: Connection, child_ids: Sequence[str]) -> None:
 
 
 def forget_told(tx: Connection, child_id: str) -> None:
-    """Tell a child again whatever it has not reported as reached: it was restored from a copy."""
-    uuids = [row.uuid for row in _NOT_REACHED.all(tx, child=child_id)]
+    """Tell a child again what it has not reported as reached, and each rebuild: it was restored from a copy.
+
+    Its agents do not tell it the image of a rebuild that the copy lacks.
+    """
+    uuids = [row.uuid for row in _MAY_BE_LACKING.all(tx, child=child_id)]
     # Else who has read a row before would write it back as it was.
     locks.instances(tx, uuids)
     _FORGET_TOLD.run(tx, uuids=uuids)

@@ -73,7 +73,8 @@ def _take(
             wanted.append(Wanted(*there[one.uuid], stored))
         elif (state_now := with_image(state, one.desired)) is not state:
             stored = state_now.desired
-            named.append(replace(before[one.uuid], state=state_now))
+            is_in_child = isinstance(there[one.uuid][1].where, AskedChild)
+            named.append(before[one.uuid].naming(state_now, in_child=is_in_child))
         is_other = contradicts(replace(state, desired=stored), one.desired)
         taken = Taken.DIFFERENT if is_other else Taken.STORED
         numbers_ = (stored.generation, stored.reboots, stored.rebuilds, stored.resizes)

@@ -1,6 +1,6 @@
 """States of instances as a recovery has found them: actions after it are numbered above those of before.
 
-A parent numbers those of its own instances, and tells them again.
+A parent tells those of its own instances again.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from zonesched.model.desired_state import InstanceState
 from zonesched.model.instance_flavor import flavor_of
+from zonesched.model.instance_image import AS_BOOTED
 from zonesched.model.observed_state import NO_RESIZES
 from zonesched.model.placement import LIVING_STATUSES, BuildState, InstanceChange
 from zonesched.model.request_spec import Flavor
@@ -17,6 +18,7 @@ from zonesched.services.children.changes import note_states
 from zonesched.services.life.given_back import in_own_terms
 from zonesched.services.life.observing import observe_on_hosts
 from zonesched.store import claims, instance_states, instances
+from zonesched.store.instance_states import StoredState
 from zonesched.store.instances import Instance
 from zonesched.store.recovery import Found, Kind
 from zonesched.store.store import Transaction
@@ -25,20 +27,36 @@ CHUNK = 500
 
 
 def note(tx: Transaction, change: int, zone_uuid: str, found: Sequence[Found], now: float) -> None:
-    """Note the states of this zone's own instances that live where they were found; all are locked."""
+    """Note the states of the instances that live where they were found; all are locked.
+
+    Agents do not tell images, and parents tell those of theirs.
+    """
     for some in claims.chunks(found, CHUNK):
         rows = instances.read_by_uuid(tx, sorted({one.uuid for one in some}))
-        there = [one for one in some if _lives_there(one, rows, zone_uuid)]
+        there = [one for one in some if _lives_there(one, rows)]
         built_at = {one.uuid: rows[one.uuid].updated_at for one in there}
-        _note_of_agents(tx, change, [one for one in there if one.kind is Kind.AGENT], built_at, now)
+        on_hosts = [one for one in there if one.kind is Kind.AGENT]
+        _forget_images(tx, [one for one in on_hosts if rows[one.uuid].caller_id != zone_uuid])
+        _note_of_agents(tx, change, on_hosts, built_at, now)
         _note_of_children(tx, change, [one for one in there if one.kind is Kind.CHILD], built_at, now)
 
 
-def _lives_there(found: Found, rows: Mapping[str, Instance], zone_uuid: str) -> bool:
+def _lives_there(found: Found, rows: Mapping[str, Instance]) -> bool:
     row = rows.get(found.uuid)
-    if row is None or row.caller_id != zone_uuid:
-        return False
-    return row.attempt == found.number and row.status in LIVING_STATUSES
+    return row is not None and row.attempt == found.number and row.status in LIVING_STATUSES
+
+
+def _forget_images(tx: Transaction, found: Sequence[Found]) -> None:
+    """Forget the images of instances that were rebuilt from others since."""
+    states = instance_states.read(tx, [one.uuid for one in found])
+    changed: list[StoredState] = []
+    for one in found:
+        row = states.get(one.uuid)
+        if row is None or one.observed is None or one.observed.rebuilds <= row.state.desired.rebuilds:
+            continue
+        desired = replace(row.state.desired, image=AS_BOOTED)
+        changed.append(replace(row, state=replace(row.state, desired=desired, image=AS_BOOTED)))
+    instance_states.write(tx, changed, states.keys())
 
 
 def _note_of_agents(

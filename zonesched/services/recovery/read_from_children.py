@@ -52,12 +52,11 @@ def _read(zone: Zone, child_id: str, client: ChildClient) -> None:
 
 
 def _with_given_back(zone: Zone, client: ChildClient, found: Sequence[Found]) -> list[Found]:
-    """Ask for those that no row here has, and for own ones to which more was done than these rows have."""
+    """Ask for those that no row here has, and for those to which more was done than these rows have."""
     uuids = [one.uuid for one in found]
     known = zone.store.read(lambda tx: instances.read_by_uuid(tx, uuids))
     states = zone.store.read(lambda tx: instance_states.read(tx, uuids))
-    own = {uuid for uuid, row in known.items() if row.caller_id == zone.uuid}
-    seen = [(one.uuid, one.observed) for one in found if one.uuid in own and one.observed is not None]
+    seen = [(one.uuid, one.observed) for one in found if one.observed is not None]
     asked = {uuid for uuid in uuids if uuid not in known} | {*ahead_of(states, seen)}
     sent = {uuid: client.request_of(uuid, zone.conf.build_timeout) for uuid in sorted(asked)}
     return [replace(one, given_back=sent.get(one.uuid)) for one in found]
