@@ -84,3 +84,35 @@ def test_it_ends_what_its_parent_has_placed_anew_in_a_zone_below(tmp_path: Path)
     assert scene.servers() == before
     assert scene.claimed_vcpus("region") == 0
     nothing_is_wrong(scene.tree)
+
+
+def test_one_whose_zones_have_all_forgotten_that_it_left_is_ended_at_one_of_two_places(
+    tmp_path: Path,
+) -> None:
+    # given a server that was evacuated to another child of the root since the copies of its former zones
+    scene = Scene(a_tree(tmp_path))
+    scene.agents["leaf"] = RealAgent(scene.tree, "leaf", [a_machine("h1")])
+    scene.tree.poll()
+    (uuid,) = scene.booted(1)
+    scene.tree.add("other", parent="root")
+    scene.agents["other"] = RealAgent(scene.tree, "other", [a_machine("o1")])
+    scene.tree.poll()
+    copies = {zone: scene.copy(zone) for zone in ("leaf", "region", "root")}
+    back = scene.agents.pop("leaf")
+    lose_host(scene, "leaf")
+    scene.work(6)
+    assert scene.agents["other"].uuids() == {uuid}
+    # when all of these are restored, and its agent comes back with it
+    for zone, copy in copies.items():
+        scene.restore(zone, copy)
+    scene.agents["leaf"] = back
+    decided = [scene.recovered(zone) for zone in copies][-1]
+    # then the root takes no child's word against its rows, and says that the other one has it too
+    assert [line["kind"] for line in decided] == ["instance_unknown_here", "recovery_open"]
+    assert scene.kinds("root") == {"child_has_unknown_instance"}
+    # and a repair lets it run where the rows have it, alone
+    scene.repair("root")
+    scene.work(6)
+    assert [name for name, agent in scene.agents.items() if agent.uuids()] == ["leaf"]
+    assert scene.servers() == {uuid: "ACTIVE"}
+    nothing_is_wrong(scene.tree)
