@@ -23,6 +23,7 @@ from tests.builders.boots import (
 from tests.builders.crashes import Killed, Seams, heal, inconsistencies, open_actions
 from tests.builders.moving import act, add_host, last, shown
 from tests.builders.played_agent import PlayedAgent
+from tests.builders.restored import Before
 from tests.builders.tree import Node, Tree, a_host
 from tests.builders.wsgi_transport import Dead, Refuse
 from zonesched.services import background
@@ -145,6 +146,26 @@ class TestSetBack:
         mover.work(node.zone)
 
         assert last(node, uuid) == ("migrate", "error", "move_not_left_in_time")
+
+    def test_a_boot_whose_holds_ended_while_the_clock_was_fast_is_placed_again(self, tmp_path: Path) -> None:
+        # given holds that end at their confirm, since somebody sets the clock forward just before
+        tree = a_small_tree(tmp_path)
+
+        def set_right() -> None:
+            step(tree, -STEP_S)
+
+        def set_forward() -> None:
+            step(tree, STEP_S)
+            # when it is set right before the next select, and no background work has seen it yet
+            tree.network.fault(tree.nodes["region"].url, Before(times=1, path="/select", happens=set_right))
+
+        tree.network.fault(tree.nodes["leaf-a"].url, Before(times=1, path="/confirm", happens=set_forward))
+        boot(tree)
+        tree.settle(2)
+        # then the children do not refuse it for them
+        assert rows(tree, "leaf-a", "SELECT count(*) FROM placements WHERE reason = 'hold_expired'") != [(0,)]
+        assert counts(tree, the_boot(tree)) == {"BUILD": 12}
+        nothing_is_wrong(tree)
 
     def test_a_parent_with_idle_holds_is_not_refused_for_hours(self, tmp_path: Path) -> None:
         # given a parent that has let holds run out, as far as that is free

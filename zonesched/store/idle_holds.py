@@ -16,9 +16,12 @@ _OF_CALLER = Prepared(sa.select(t.idle_holds).where(_row.caller_id == sa.bindpar
 
 
 def read(tx: Connection, caller_id: str, now: float, rate: float) -> float:
-    """Read the zone seconds of a parent that have not worn off, at `rate` per second."""
+    """Read the zone seconds of a parent that have not worn off, at `rate` per second.
+
+    None have where the clock was set back since: they do not grow by that.
+    """
     row = _OF_CALLER.first(tx, caller=caller_id)
-    return 0.0 if row is None else max(0.0, row.zone_seconds - (now - row.updated_at) * rate)
+    return 0.0 if row is None else max(0.0, row.zone_seconds - max(0.0, now - row.updated_at) * rate)
 
 
 def add(tx: Connection, caller_id: str, zone_seconds: float, now: float, rate: float) -> None:
