@@ -18,6 +18,7 @@ from tests.builders.wsgi_transport import Dead, Duplicate, Fault, LostReply, Rep
 from zonesched.model.placement import PlacementState
 from zonesched.services import background
 from zonesched.services.children import children
+from zonesched.store import reservations
 from zonesched.zones import parts
 from zonesched.zones.client import BUDGET_HEADER
 
@@ -357,6 +358,10 @@ def test_min_count_takes_what_fits(tmp_path: Path) -> None:
 
     assert counts(tree, reservation_id) == {"BUILD": 26, "ERROR": 4}
     assert inconsistencies(tree) == []
+    # One select has all that there is, and says what was offered.
+    read = tree.nodes["root"].zone.store.read
+    (made,) = read(lambda tx: reservations.read_ids(tx, [reservation_id])).values()
+    assert (made.selects, made.why.own.offered, [c.offered for c in made.why.children]) == (1, 2, [16, 8])
 
 
 def test_a_repeat_under_the_same_key_is_the_same_boot(tmp_path: Path) -> None:

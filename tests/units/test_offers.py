@@ -62,5 +62,5 @@ def test_a_bundle_is_the_first_that_is_large_enough_cut_to_the_size() -> None:
     small, large = of_child("a", "a1"), of_child("b", "b1", "b2", "b3")
     offers = Offers(plan([], bundles=(Bundle(1, 0, tuple(small)), Bundle(2, 0, tuple(large)))))
 
-    assert offers.take_bundle(2) == large[:2]
-    assert offers.take_bundle(2) == []
+    assert offers.take(2, whole=True) == large[:2]
+    assert offers.take(2, whole=True) == []

@@ -19,21 +19,27 @@ MOST_SPARE_BYTES = 4 * 2**20
 
 
 class Offers:
-    """The entries and bundles of the last select that are not taken yet, best first."""
+    """The entries and bundles of the last select that are not taken yet, best first.
+
+    `are_all`: every zone has answered with all that it has for one select.
+    """
 
     def __init__(self, plan: BuildPlan | None = None) -> None:
         self._entries = deque((*plan.entries, *plan.alternates) if plan else ())
         self._bundles = deque(plan.bundles if plan else ())
         self.complete = plan is None or plan.complete
         self.limited = plan is not None and plan.limited
+        self.are_all = plan is not None and plan.complete and not plan.limited
         self._spare_of: dict[str, tuple[str, ...]] | None = None
 
-    def take(self, count: int) -> list[Entry]:
-        """Return the next entries, at most `count`."""
+    def take(self, count: int, *, whole: bool = False) -> list[Entry]:
+        """Return the next entries, at most `count`; as a `whole`, all of them in one place or none."""
+        if whole:
+            return self._take_bundle(count)
         self._spare_of = None
         return [self._entries.popleft() for _ in range(min(count, len(self._entries)))]
 
-    def take_bundle(self, size: int) -> list[Entry]:
+    def _take_bundle(self, size: int) -> list[Entry]:
         """Return the next bundle with `size` entries or more, cut to `size`; empty when there is none."""
         while self._bundles:
             bundle = self._bundles.popleft()

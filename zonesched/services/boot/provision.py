@@ -89,6 +89,7 @@ class _Boot:
         self._offers = Offers()
         self._offers_are_for: InstanceFlavor = AS_BOOTED
         self._nothing_left = False
+        self._lacking: frozenset[str] = frozenset()
         self._places_at = 0.0
 
     @property
@@ -105,7 +106,7 @@ class _Boot:
         self._rows.reread()
         unshelved = {one.uuid for one in self._at.needing if one.is_unshelving}
         if self._at.failed_builds > failed_before or unshelved - needing_before:
-            self._nothing_left = False
+            self._nothing_left, self._lacking = False, frozenset()
 
     @property
     def position(self) -> tuple[object, ...]:
@@ -238,21 +239,23 @@ class _Boot:
         missing = len(self._at.needing)
         if self._offers_are_for != self._at.flavor:
             self._offers, self._offers_are_for = Offers(), self._at.flavor
+        if self._lacking.issuperset(one.uuid for one in self._at.needing):
+            # All others have their places: one more select would find as little, and its trace hide why.
+            return []
         whole = self._reservation.spec.policy is Policy.AFFINITY
-
-        def take() -> list[Entry]:
-            return self._offers.take_bundle(missing) if whole else self._offers.take(missing)
-
-        entries = take()
+        entries = self._offers.take(missing, whole=whole)
         # A new select offers the same free slots again, so entries of an older one are never added to it.
         if len(entries) < missing and self._select():
-            entries = take()
+            entries = self._offers.take(missing, whole=whole)
             if len(entries) < missing and not self._offers.complete and self._may_select:
                 self._places_at = self._next_select_at()
                 if not self._offers.limited:
                     return []
         # Zones that offer no more to one select hold these places, so that the next select has others.
         is_enough = self._at.possible(len(entries)) >= self._required
+        self._lacking = frozenset(
+            one.uuid for one in self._at.needing[len(entries) :] if self._offers.are_all
+        )
         return entries if is_enough or (self._offers.limited and self._may_select) else []
 
     @property
