@@ -7,10 +7,10 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
-SOURCE = "zonesched-dead"
 DETACH = 2
 NOSUID_NODEV = 6
 
@@ -22,23 +22,25 @@ def dead_folder(at: Path) -> Iterator[None]:
     A folder above it may be renamed meanwhile.
     """
     libc = ctypes.CDLL(None, use_errno=True)
+    # Tests beside this one have mounts of their own.
+    source = f"zonesched-dead-{uuid4()}"
     try:
         served = os.open("/dev/fuse", os.O_RDWR)
     except OSError as error:
         pytest.skip(f"there is no FUSE: {error}")
     options = f"fd={served},rootmode=40000,user_id=0,group_id=0".encode()
     try:
-        if libc.mount(SOURCE.encode(), os.fsencode(at), b"fuse", NOSUID_NODEV, options):
+        if libc.mount(source.encode(), os.fsencode(at), b"fuse", NOSUID_NODEV, options):
             pytest.skip(f"nothing can be mounted: {os.strerror(ctypes.get_errno())}")
         try:
             yield
         finally:
-            for place in _mounted():
+            for place in _mounted(source):
                 libc.umount2(os.fsencode(place), DETACH)
     finally:
         os.close(served)
 
 
-def _mounted() -> list[str]:
+def _mounted(source: str) -> list[str]:
     lines = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    return [line[4] for line in lines if line[-2] == SOURCE]
+    return [line[4] for line in lines if line[-2] == source]
