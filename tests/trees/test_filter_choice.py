@@ -473,7 +473,7 @@ def test_a_weigher_that_gives_no_number_ends_its_request_and_not_the_zone(tmp_pa
 
 
 def test_what_no_filter_reads_keeps_no_child_from_being_asked(tmp_path: Path) -> None:
-    """As one flat zone with these filters, the tree looks neither at traits nor at availability zones."""
+    """A tree looks at no more of a child than one flat zone with these filters."""
     tree = Tree(tmp_path)
     tree.add("root", enabled_filters=["ComputeFilter"])
     tree.add("leaf", parent="root", hosts_=[a_host("l1", zone="az1")], enabled_filters=["ComputeFilter"])

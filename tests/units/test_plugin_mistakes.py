@@ -137,7 +137,7 @@ def test_a_weigher_that_writes_to_a_column_fails_and_changes_nothing() -> None:
 
 @pytest.mark.parametrize("copies", [None, np.array([0, 1])])
 def test_no_column_of_a_view_can_be_written_to(copies: Any) -> None:
-    """Those with instances virtually placed are copies, which only one call sees."""
+    """Columns with instances virtually placed are copies, which only one call sees."""
     view = HostView(a_small_table(), np.array([0, 1]), a_spec(1), a_context("request-1"), copies)
 
     for name in ("VCPU", "MEMORY_MB", "DISK_GB"):
