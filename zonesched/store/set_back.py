@@ -11,7 +11,7 @@ from zonesched.model.move_steps import MoveState
 from zonesched.model.placement import UNANSWERED, UNCONFIRMED, InstanceStatus
 from zonesched.store import tables as t
 from zonesched.store.moves import IS_HELD_FOR_A_MOVE
-from zonesched.store.prepared import is_in
+from zonesched.store.prepared import Prepared, is_in
 from zonesched.store.reservations import ReservationState
 
 _place, _state, _boot = t.placements.c, t.instance_states.c, t.reservations.c
@@ -34,27 +34,50 @@ class Longest:
     step_s: float
 
 
+def _shorten(column: sa.Column[float], *rows: _Condition) -> Prepared:
+    """Return the statement that sets this time of these rows to `until` where it is later."""
+    until = sa.bindparam("until", type_=sa.Float)
+    return Prepared(sa.update(column.table).where(*rows, column > until).values({column: until}))
+
+
+_IS_OPEN = _boot.state == ReservationState.OPEN.value
+_IS_PLACING = _move.state == MoveState.PLACING.value
+# A resize waits for its owner without end.
+_IS_TIMED = _move.state != MoveState.VERIFYING.value
+_CALLS = (
+    _shorten(_place.next_call_at, t.PLACE_IS_IN_MOTION, is_in(_place.state, UNANSWERED)),
+    _shorten(_state.next_call_at, _state.told_generation < _state.generation),
+)
+_HOLDS = (
+    _shorten(
+        _place.hold_expires_at,
+        t.PLACE_IS_IN_MOTION,
+        is_in(_place.state, UNCONFIRMED),
+        sa.not_(IS_HELD_FOR_A_MOVE),
+    ),
+)
+_WORK = (_shorten(_boot.next_work_at, _IS_OPEN),)
+_LEASES = (
+    _shorten(_boot.lease_expires_at, _IS_OPEN),
+    _shorten(_move.next_step_at, t.MOVE_IS_LIVING, _IS_PLACING),
+)
+_STEPS = (_shorten(_move.next_step_at, t.MOVE_IS_LIVING, _IS_TIMED),)
+_BEGINNINGS = (
+    _shorten(_state.resized_at, sa.text("resized_at > 0")),
+    _shorten(_instance.updated_at, _instance.status == InstanceStatus.BUILD.value),
+    _shorten(_idle.updated_at),
+)
+
+
 def bring_near(tx: Connection, longest: Longest, now: float) -> None:
     """Shorten what waits for longer than these times; what is said to begin later than now begins now."""
-
-    def shorten(column: sa.Column[float], most_s: float, *rows: _Condition) -> None:
-        until = now + most_s
-        tx.execute(sa.update(column.table).where(*rows, column > until).values({column: until}))
-
-    shorten(_place.next_call_at, longest.call_s, t.PLACE_IS_IN_MOTION, is_in(_place.state, UNANSWERED))
-    is_held = is_in(_place.state, UNCONFIRMED)
-    shorten(
-        _place.hold_expires_at, longest.hold_s, t.PLACE_IS_IN_MOTION, is_held, sa.not_(IS_HELD_FOR_A_MOVE)
-    )
-    shorten(_state.next_call_at, longest.call_s, _state.told_generation < _state.generation)
-    shorten(_state.resized_at, 0.0, sa.text("resized_at > 0"))
-    is_open = _boot.state == ReservationState.OPEN.value
-    shorten(_boot.lease_expires_at, longest.lease_s, is_open)
-    shorten(_boot.next_work_at, longest.work_s, is_open)
-    is_placing = _move.state == MoveState.PLACING.value
-    shorten(_move.next_step_at, longest.lease_s, t.MOVE_IS_LIVING, is_placing)
-    # A resize waits for its owner without end.
-    is_timed = _move.state != MoveState.VERIFYING.value
-    shorten(_move.next_step_at, longest.step_s, t.MOVE_IS_LIVING, is_timed)
-    shorten(_instance.updated_at, 0.0, _instance.status == InstanceStatus.BUILD.value)
-    shorten(_idle.updated_at, 0.0)
+    for statements, most_s in (
+        (_CALLS, longest.call_s),
+        (_HOLDS, longest.hold_s),
+        (_WORK, longest.work_s),
+        (_LEASES, longest.lease_s),
+        (_STEPS, longest.step_s),
+        (_BEGINNINGS, 0.0),
+    ):
+        for statement in statements:
+            statement.send(tx, until=now + most_s)
