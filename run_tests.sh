@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ./run_tests.sh               the whole suite: slow tests first, and the others beside them
-# ./run_tests.sh --fast        only tests that take less than a second
+# ./run_tests.sh --fast        only tests that take less than a second; of those with real zones one variant
 # ./run_tests.sh --postgresql  tests that use a database, on PostgreSQL: a private server, unless
 #                              ZONESCHED_TEST_DATABASE_URL names one
 # Other arguments go to pytest: ./run_tests.sh tests/units/test_seal.py -k expiry
@@ -20,7 +20,7 @@ whole_suite() {
 
 case ${1:-} in
     "") whole_suite ;;
-    --fast) exec "$python" -m pytest -q -n auto --dist worksteal -m "not slow" "${@:2}" ;;
+    --fast) exec "$python" -m pytest -q -n auto --dist worksteal -m "not slow" --first-variants "${@:2}" ;;
     --postgresql)
         if [ -z "${ZONESCHED_TEST_DATABASE_URL:-}" ]; then
             # shellcheck source=.ci/services.sh

@@ -34,12 +34,17 @@ settings.load_profile("patient")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option for the run on PostgreSQL that need not send each statement twice."""
+    """Add the options for runs that leave out what others play."""
     parser.addoption(
         "--each-statement-once",
         action="store_true",
         help="Leave out modules marked `same_statements`, and of each test of trees all but one variant, "
         "unless marked `own_statements`.",
+    )
+    parser.addoption(
+        "--first-variants",
+        action="store_true",
+        help="Of each test with real zones, leave out all variants but the first.",
     )
 
 
@@ -70,18 +75,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_TIMEOUT_S))
+    left_out: set[pytest.Item] = set()
     if SERVER:
         left_out = {
             item for item in items if item.get_closest_marker("sqlite") or item.get_closest_marker("once")
         }
         if config.getoption("each_statement_once"):
             left_out |= senders_of_same([item for item in items if item not in left_out])
-        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
-        items[:] = [item for item in items if item not in left_out]
     else:
         for item in items:
             if item.get_closest_marker("postgresql"):
                 item.add_marker(pytest.mark.skip(reason=ELSEWHERE))
+    if config.getoption("first_variants"):
+        left_out |= further_variants([item for item in items if item.path.parent.name != "units"])
+    if left_out:
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
     workers = getattr(config, "workerinput", {}).get("workercount", 1)
     items[:] = slow_first(items, workers)
 
@@ -92,18 +101,21 @@ def senders_of_same(items: Sequence[pytest.Item]) -> set[pytest.Item]:
     These are modules marked `same_statements`, and all but the first variant of each test of trees, without
     those marked `own_statements`.
     """
+    asked = [item for item in items if not item.get_closest_marker("own_statements")]
+    same = {item for item in asked if item.get_closest_marker("same_statements")}
+    of_trees = [item for item in asked if item not in same and item.path.parent.name == "trees"]
+    return same | further_variants(of_trees)
+
+
+def further_variants(items: Sequence[pytest.Item]) -> set[pytest.Item]:
+    """Return all but the first variant of each test."""
     seen: set[str] = set()
     found: set[pytest.Item] = set()
     for item in items:
-        if item.get_closest_marker("own_statements"):
-            continue
         name, bracket, _ = item.nodeid.partition("[")
-        if item.get_closest_marker("same_statements"):
+        if bracket and name in seen:
             found.add(item)
-        elif bracket and item.path.parent.name == "trees":
-            if name in seen:
-                found.add(item)
-            seen.add(name)
+        seen.add(name)
     return found
 
 
