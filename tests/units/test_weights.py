@@ -22,6 +22,7 @@ from tests.builders.own_plugins import W1, ByDiskScheduler, CountedWeigher
 from zonesched import conf
 from zonesched.errors import ConfigError
 from zonesched.model.aggregate import Aggregate
+from zonesched.model.build_plan import FunnelStep
 from zonesched.model.capacity import Inventory
 from zonesched.model.host_state import HostState
 from zonesched.model.host_table import HostRow, HostTable
@@ -42,7 +43,7 @@ from zonesched.model.request_spec import (
     WeigherScale,
 )
 from zonesched.model.request_wire import spec_to_wire
-from zonesched.scheduler.base_scheduler import OfferRequest
+from zonesched.scheduler.base_scheduler import Offer, OfferRequest
 from zonesched.scheduler.scale import Range
 from zonesched.scheduler.schedulers import Schedulers
 from zonesched.weights.contract import BaseHostWeigher, WeigherFailed
@@ -361,6 +362,22 @@ def test_a_host_without_a_required_metric_refuses_the_request_in_the_weighers_na
     else:
         assert scheduler.offer(OfferRequest(table, a_spec())).picks[0].host_id == "1f"
         assert scheduler.ranges(table) == {"MetricsWeigher": Range(-10_000.0, -2.0)}
+
+
+def test_a_tree_without_the_metric_anywhere_says_which_filter_removed_its_hosts() -> None:
+    # given a zone with children, where no zone has a range of the weigher
+    request = OfferRequest(a_table([a_host("1f"), a_host("2f")]), a_spec())
+
+    def offer(host_filter: str) -> Offer:
+        options = {"weight_classes": ["MetricsWeigher"], "metrics_weight_setting": ["load=-1"]}
+        of_zone = schedulers(enabled_filters=[host_filter], **options)
+        scheduler, prepared = of_zone.prepare(request, {}, has_children=True)
+        return scheduler.offer(prepared)
+
+    # then the filter's reason is given, and the weigher fails only for hosts that pass
+    assert offer("MetricsFilter").why[0] == FunnelStep("MetricsFilter", "metric_missing", 2, 0)
+    with pytest.raises(WeigherFailed, match="MetricsWeigher"):
+        offer("ComputeFilter")
 
 
 @pytest.mark.parametrize("option", ["metrics_weight_setting", "image_props_weight_setting"])

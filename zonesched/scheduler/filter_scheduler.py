@@ -24,7 +24,13 @@ from zonesched.scheduler.kept_selection import (
 )
 from zonesched.scheduler.offer import Offer, OfferRequest
 from zonesched.scheduler.scale import Range, merge_ranges, to_weight
-from zonesched.scheduler.score import parts_of_each_host, scale_of_hosts, scale_of_ranges, scores
+from zonesched.scheduler.score import (
+    check_unscaled,
+    parts_of_each_host,
+    scale_of_hosts,
+    scale_of_ranges,
+    scores,
+)
 from zonesched.scheduler.selection import Selection, wanted
 from zonesched.scheduler.shortlist import shortlist
 from zonesched.weights.contract import BaseHostWeigher, WeigherFailed
@@ -83,10 +89,12 @@ class FilterScheduler(BaseScheduler):
     ) -> Weighing:
         """Choose the scale over local hosts and those in child zones. Raise OutOfTime, WeigherFailed."""
         ranges = merge_ranges(child_ranges, self.ranges(table, deadline))
-        return scale_of_ranges(self.plugins.weighers, ranges, table, spec)
+        return scale_of_ranges(self.plugins.weighers, ranges, spec)
 
     def with_weighing(self, hosts: HostView, spec: RequestSpec) -> RequestSpec:
         if isinstance(spec.weighing, ScoreWeighing):
+            if not spec.path:
+                check_unscaled(self.plugins.weighers, spec.weighing, hosts, spec)
             return spec
         return replace(spec, weighing=scale_of_hosts(self.plugins.weighers, hosts, spec))
 

@@ -198,24 +198,31 @@ def scale_of_hosts(weighers: HostWeighers, hosts: HostView, spec: RequestSpec) -
     return ScoreWeighing(tuple(scales))
 
 
-def scale_of_ranges(
-    weighers: HostWeighers, ranges: Mapping[str, Range], table: HostTable, spec: RequestSpec
-) -> ScoreWeighing:
+def scale_of_ranges(weighers: HostWeighers, ranges: Mapping[str, Range], spec: RequestSpec) -> ScoreWeighing:
     """Return the scale of the configured weighers over hosts of which only the ranges are known.
 
-    A weigher with multiplier 0 stays, since an aggregate in a child zone may set another multiplier. Raise
-    WeigherFailed for a weigher that weighs hosts of the table and has no range: without an extent it would be
-    left out of all scores, and nobody told.
+    A weigher with multiplier 0 stays, since an aggregate in a child zone may set another multiplier. One
+    without a range has no extent (`check_unscaled`).
     """
-    scales = []
-    for name, weigher in weighers.configured.items():
-        if _weighs(name, weigher, spec):
-            if name not in ranges:
-                hosts = hosts_up(table)
-                if len(hosts) and _weighs_any(weighers, name, hosts):
-                    raise WeigherFailed(name)
-            scales.append(choose_scale(name, weighers, ranges.get(name, Range(0.0, 0.0))))
-    return ScoreWeighing(tuple(scales))
+    return ScoreWeighing(
+        tuple(
+            choose_scale(name, weighers, ranges.get(name, Range(0.0, 0.0)))
+            for name, weigher in weighers.configured.items()
+            if _weighs(name, weigher, spec)
+        )
+    )
+
+
+def check_unscaled(
+    weighers: HostWeighers, weighing: ScoreWeighing, hosts: HostView, spec: RequestSpec
+) -> None:
+    """Raise WeigherFailed for a weigher whose scale has no extent because it fails for these hosts.
+
+    It would be left out of all scores, and nobody told. Hosts that a filter removes may lack what it reads.
+    """
+    for scale in weighing.scales:
+        if len(hosts) and not has_extent(scale) and _weighs_any(weighers, scale.weigher, hosts):
+            raw_values(scale.weigher, weighers.named(scale.weigher), hosts, spec)
 
 
 def _weighs_any(weighers: HostWeighers, name: str, hosts: HostView) -> bool:
