@@ -32,6 +32,14 @@ class Scene:
         self.agent = PlayedAgent(self.node)
         self.member = self.node.client("member")
 
+    def configure(self, **options: Any) -> None:
+        """Start the zone anew with these options."""
+        for name, value in options.items():
+            self.node.zone.conf.set_override(name, value)
+        self.tree.restart("leaf")
+        self.node = self.agent.node = self.tree.nodes["leaf"]
+        self.member = self.node.client("member")
+
     def boot(self, count: int = 1, **server: Any) -> list[str]:
         body = {"name": "vm", "flavorRef": "small", "num_instances": count, **server}
         made = self.member.post("/zones/boot", {"server": body})
@@ -109,6 +117,18 @@ def test_a_shelved_server_keeps_its_claim_until_its_agent_has_ended_it(scene: Sc
     assert scene.states(uuid) == ("SHELVED_OFFLOADED", "shelved_offloaded", None)
     assert scene.results(uuid) == [("shelve", "done", "")]
     assert (scene.used(), scene.shown(uuid)["hostId"], scene.audit()) == (0, "", [])
+
+
+def test_an_unshelved_server_is_weighed_as_its_zone_weighs_now(scene: Scene) -> None:
+    # given a server of a boot that was weighed by a weigher that the zone no longer has
+    scene.configure(weight_classes=["tests.builders.own_plugins.NanWeigher"])
+    uuid = scene.shelved()
+    scene.configure(weight_classes=["RAMWeigher"])
+
+    scene.act(uuid, UNSHELVE)
+    scene.settle()
+
+    assert scene.results(uuid)[-1] == ("unshelve", "done", "")
 
 
 def test_an_offloaded_server_rests_until_it_is_unshelved(scene: Scene) -> None:

@@ -25,7 +25,7 @@ from zonesched.model.placement import (
     InstanceStatus,
 )
 from zonesched.model.placement import PlacementState as State
-from zonesched.model.request_spec import Policy, RequestSpec
+from zonesched.model.request_spec import Policy, RequestSpec, Unweighed
 from zonesched.services.boot.boot_progress import Progress, Step, next_step
 from zonesched.services.boot.leased_boot import LeasedBoot
 from zonesched.services.boot.offers import Offers, Selected, reason_for_none
@@ -275,12 +275,10 @@ class _Boot:
         if not self._may_select:
             return False
         asked = self._request_for(self._at.flavor)
-        spec = replace(
-            asked,
-            hints=asked.hints if self._at.needs_batch else for_next_place(asked.hints),
-            num_instances=len(self._at.needing),
-            time_budget_s=zone.conf.select_timeout,
-        )
+        if not self._at.needs_batch:
+            # Another request than the boot, maybe years later: its scale and named hosts do not hold.
+            asked = replace(asked, hints=for_next_place(asked.hints), weighing=Unweighed())
+        spec = replace(asked, num_instances=len(self._at.needing), time_budget_s=zone.conf.select_timeout)
         try:
             decision = select.decide(zone, spec, reservation.caller_id, select.BEST_HOSTS)
         except ZoneschedError as error:
