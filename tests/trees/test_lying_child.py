@@ -146,6 +146,20 @@ def test_after_it_a_child_that_kept_less_than_it_lost_comes_last(
     assert names(tree, plan(tree, 4, "another").entries) == ["liar"] * 4
 
 
+def test_a_child_that_lost_a_place_long_ago_has_its_turn_when_the_server_is_placed_again(
+    tmp_path: Path,
+) -> None:
+    tree = a_tree(tmp_path)
+    put_places(tree, "liar", State.FAILED)
+    lately = names(tree, plan(tree, 1).entries)
+
+    tree.clock.advance(3600.0)
+    tree.beat()
+    tree.poll()
+
+    assert (lately, names(tree, plan(tree, 1).entries)) == (["honest"], ["liar"])
+
+
 @pytest.mark.parametrize("held", [State.HELD, State.CONFIRMING, State.CONFIRMED])
 def test_a_child_that_lost_some_races_keeps_its_turn(tmp_path: Path, held: PlacementState) -> None:
     tree = a_tree(tmp_path)

@@ -36,8 +36,10 @@ _MAKE_CALLS_DUE = Prepared(
 )
 _place, _instance = t.placements.c, t.instances.c
 _has_other_reason = sa.and_(*(_place.reason != reason for reason in sorted(NOT_KEPT)))
-_is_broken = is_in(_place.state, UNBUILT) & (
-    (_place.state == PlacementState.FAILED.value) | _has_other_reason
+_is_broken = (
+    is_in(_place.state, UNBUILT)
+    & ((_place.state == PlacementState.FAILED.value) | _has_other_reason)
+    & (_place.retained_until > sa.bindparam("now"))
 )
 _BROKEN_PROMISES = Prepared(
     sa.select(_place.child_id)
@@ -108,12 +110,12 @@ def named_to_child(tx: Connection, child_id: str) -> list[Placement]:
     return sorted(last.values(), key=lambda p: (p.caller_id, p.reservation_id, p.uuid))
 
 
-def unreliable_children(tx: Connection, caller_id: str, reservation_id: str) -> frozenset[str]:
+def unreliable_children(tx: Connection, caller_id: str, reservation_id: str, now: float) -> frozenset[str]:
     """Read the children that broke more promises to this reservation than they keep.
 
-    A hold that this zone did not keep counts neither way.
+    A hold that this zone did not keep counts neither way, nor does a promise that is no longer retained.
     """
-    rows = _BROKEN_PROMISES.all(tx, reservation=reservation_id, caller=caller_id)
+    rows = _BROKEN_PROMISES.all(tx, reservation=reservation_id, caller=caller_id, now=now)
     return frozenset(row.child_id for row in rows)
 
 

@@ -64,7 +64,7 @@ def ask(zone: Zone, request: OfferRequest, own: Offer, hand: AnswerHand) -> Chil
         traces = traces_of(zone.children, spec, asked, [])
         return _without_children(zone, request, own, traces, complete=asked.complete)
     unreliable = zone.store.read(
-        lambda tx: child_placements.unreliable_children(tx, hand.caller_id, spec.request_id)
+        lambda tx: child_placements.unreliable_children(tx, hand.caller_id, spec.request_id, zone.clock.now())
     )
     if deadline.left_s <= 0:
         traces = traces_of(zone.children, spec, asked.out_of_time(), [])
