@@ -131,6 +131,27 @@ def test_an_unshelved_server_is_weighed_as_its_zone_weighs_now(scene: Scene) -> 
     assert scene.results(uuid)[-1] == ("unshelve", "done", "")
 
 
+def test_servers_of_several_flavors_are_unshelved_together(scene: Scene) -> None:
+    # given two servers of one boot, of which one was resized, in a zone that selects once for a boot
+    scene.configure(max_attempts=1)
+    scene.tree.register("leaf", [a_host("h1", vcpus=8)])
+    slim = {"flavor": {**FLAVOR["flavor"], "id": "slim", "name": "slim", "vcpus": 1}}
+    assert scene.node.client().post("/flavors", slim).status == 200
+    uuids = scene.boot(2)
+    for body in ({"resize": {"flavorRef": "slim"}}, {"confirmResize": None}):
+        scene.act(uuids[0], body)
+        scene.settle()
+        scene.settle()
+
+    for body in (SHELVE, UNSHELVE):
+        for uuid in uuids:
+            scene.act(uuid, body)
+        scene.settle()
+
+    assert [scene.results(uuid)[-1] for uuid in uuids] == [("unshelve", "done", "")] * 2
+    assert scene.used() == 1 + 2
+
+
 def test_an_offloaded_server_rests_until_it_is_unshelved(scene: Scene) -> None:
     uuid = scene.shelved()
     scene.tree.clock.advance(3600.0)

@@ -76,6 +76,15 @@ class Progress:
         return self.needing[0].flavor if self.needing else AS_BOOTED
 
     @property
+    def sizes(self) -> int:
+        """The number of flavors, that of the boot included, for each of which its instances need a select."""
+        resized: list[Flavor] = []
+        for flavor in self.flavors.values():
+            if flavor not in resized:
+                resized.append(flavor)
+        return 1 + len(resized)
+
+    @property
     def promised(self) -> int:
         """The number of instances that have a place now, or need none to be kept."""
         return self._counted((*self.held, *self.confirming, *self.confirmed)) + len(self.kept)
