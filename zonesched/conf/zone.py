@@ -281,7 +281,8 @@ BOOT = [
         default=3,
         min=1,
         max=MOST,
-        help="Maximum number of selects of one boot, and of builds of one instance.",
+        help="Maximum number of selects of one boot for each flavor of its instances, and of builds of one "
+        "instance.",
     ),
     cfg.FloatOpt(
         "retry_window",
