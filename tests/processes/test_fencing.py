@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import signal
 import sys
 import time
@@ -29,6 +30,7 @@ from zonesched.compute.lease import Lease
 from zonesched.compute.machine import Built, DriverEvent, Fenced, Fetched, Key, Wanted
 from zonesched.compute.process import ProcessDriver
 from zonesched.compute.process_table import members, sessions
+from zonesched.errors import ConfigError
 from zonesched.seams import SuspendAwareClock, ThreadExecutor
 
 pytestmark = pytest.mark.slow
@@ -106,6 +108,20 @@ def test_the_watchdog_ends_what_runs_and_then_itself(bench: Bench) -> None:
 
     assert ends_at <= ended_at <= ends_at + 3.0
     assert InstanceFolder(bench.root, A).was_fenced()
+
+
+def test_an_agent_with_a_copy_of_the_folder_does_not_start_and_ends_nothing(
+    bench: Bench, tmp_path: Path
+) -> None:
+    bench.hold(1, 600.0)
+    bench.driver.spawn(WANTED)
+    bench.until(built())
+    shutil.copytree(bench.root, tmp_path / "copy" / "instances")
+    lease.write(tmp_path / "copy" / "instances", Lease(1, 0.0))
+
+    with pytest.raises(ConfigError, match="is a copy, and 1 instances"):
+        Bench(tmp_path / "copy").driver.work()
+    assert bench.running()
 
 
 def test_a_watchdog_that_hears_in_its_first_moment_that_its_agent_is_stopped_keeps_the_promise(

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from zonesched.compute import instance_folder, launcher, lease, removal, watchdog
+from zonesched.compute import copied_folder, instance_folder, launcher, lease, removal, watchdog
 from zonesched.compute.desired_state import Desired
 from zonesched.compute.driver import DriverSettings
 from zonesched.compute.instance_folder import (
@@ -57,6 +57,7 @@ class ProcessDriver:
             self._lock = instance_folder.take_for_this_process(self._root)
         except BlockingIOError:
             raise ConfigError(f"The state folder {self._root} is used by another agent.") from None
+        copied_folder.refuse(self._root, self._lock)
         self._settings = settings
         # Not looked into: its server may be gone.
         shared = Path(os.path.abspath(settings.shared_folder)) if settings.shared_folder else None
