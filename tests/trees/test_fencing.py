@@ -23,6 +23,7 @@ from zonesched.compute.driver import DriverSettings
 from zonesched.compute.fake import FakeDriver
 from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.lease import Lease
+from zonesched.compute.state_folder import NO_IDENTITY, AgentIdentity
 from zonesched.model.fencing import fenced_after_s
 from zonesched.services.audit import audit
 from zonesched.services.hosts import automatic_evacuation, hosts
@@ -34,6 +35,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.same_statements]
 
 FENCE_S = 60.0
 KEPT_S = fenced_after_s(FENCE_S)
+MACHINE, FIRST_BOOT, SECOND_BOOT = (f"{number}0000000-0000-4000-8000-000000000000" for number in "123")
 
 
 class Driver(FakeDriver):
@@ -63,12 +65,14 @@ class Machine:
         self.mount(node)
         self.start(node, fence_after_s)
 
-    def start(self, node: Node, fence_after_s: float, poll_s: float = 2.0) -> None:
+    def start(
+        self, node: Node, fence_after_s: float, poll_s: float = 2.0, identity: AgentIdentity = NO_IDENTITY
+    ) -> None:
         connection = ZoneConnection(node.url, "compute", node.secrets["compute"], adapter=self.network)
         inventories = {"VCPU": {"total": 2}, "MEMORY_MB": {"total": 8192}, "DISK_GB": {"total": 100}}
         hosts = [InventoryHost(self.name, inventories=inventories)]
         rhythm = Rhythm(poll_s=poll_s, fence_after_s=fence_after_s)
-        client = AgentClient(connection, f"agent-{self.name}")
+        client = AgentClient(connection, f"agent-{self.name}", identity)
         self.agent = Agent(client, self.driver, self.tree.clock, hosts, rhythm)
 
     def mount(self, node: Node) -> None:
@@ -191,6 +195,24 @@ def test_a_server_that_is_being_shelved_there_is_offloaded(
 
     assert KEPT_S - FENCE_S / 3 - 1 <= waited_s <= KEPT_S + 10
     assert scene.where() == []
+
+
+def test_what_a_machine_has_is_not_evacuated_while_it_has_started_again_and_waits(tmp_path: Path) -> None:
+    # given an agent that fences, for a shorter time than that after which it is down
+    scene = Scene(tmp_path, fence_after_s=20.0, service_down_time=60.0)
+    (machine, _), zone = scene.machines, scene.node
+    machine.start(zone, 20.0, identity=AgentIdentity(MACHINE, FIRST_BOOT))
+    scene.go_on(5)
+    # when its machine is away for almost that long, and its agent then waits for its place
+    machine.driver = Driver(DriverSettings(), scene.tree.clock)
+    machine.is_paused = True
+    scene.go_on(50)
+    machine.is_paused = False
+    machine.start(zone, 20.0, identity=AgentIdentity(MACHINE, SECOND_BOOT))
+    scene.go_on(90)
+    # then its server runs there again, and was nowhere else
+    assert scene.where() == ["h1"]
+    assert scene.status() == ("ACTIVE", "h1")
 
 
 @pytest.mark.own_statements

@@ -79,7 +79,9 @@ class Service:
 
     `topic`: the address of its notifications; `report_count`: the number of heartbeats written;
     `registrations`: how often its hosts were registered; `agent_id`: the id of the agent that did so, "" for
-    one that has none; `agent_home`: its state folder on that boot of its machine, "" where it names none.
+    one that has none; `agent_home`: its state folder on that boot of its machine, "" where it names none;
+    `returned_at`: when the same agent last asked for its place from another home, and has to wait for it; 0
+    for never.
     """
 
     id: str
@@ -93,6 +95,7 @@ class Service:
     registrations: int = 0
     agent_id: str = ""
     agent_home: str = ""
+    returned_at: float = 0.0
 
     def is_up(self, now: float, down_time_s: float) -> bool:
         """Tell whether the agent is up, by its heartbeats and its admin state."""
@@ -225,12 +228,14 @@ class Silence:
     otherwise first: by an operator's evacuation.
 
     `seconds`: how long the service of an id has been seen with this last heartbeat. `refused`: ids and last
-    heartbeats of the services whose agents may be up.
+    heartbeats of the services whose agents may be up; `returned`: ids of those that the same agent asks for,
+    from another home.
     """
 
     seconds: Callable[[str, LastHeartbeat], float]
     down_time_s: float
     refused: list[tuple[str, LastHeartbeat]] = field(default_factory=list)
+    returned: list[str] = field(default_factory=list)
 
     def is_over(
         self, tx: Connection, service_id: str, heartbeat_at: float, host_ids: Collection[str] | None = None
@@ -257,6 +262,7 @@ class Silence:
         if self.seconds(service_id, last) >= self.down_time_s:
             return True
         self.refused.append((service_id, last))
+        self.returned.append(service_id)
         return False
 
 
@@ -350,6 +356,17 @@ def note_heartbeats(tx: Connection, service_ids: Sequence[str], now: float) -> N
         # In order: two processes may write the same services.
         lock(tx, service_ids)
     _NOTE_BEATS.run(tx, ids=service_ids, now=now)
+
+
+def note_returned(tx: Connection, service_ids: Sequence[str], now: float) -> None:
+    """Note that the agents of these services ask for their places from other homes."""
+    tx.execute(sa.update(t.services).where(COLUMNS.id.in_(service_ids)).values(returned_at=now))
+
+
+def returned_since(tx: Connection, service_ids: Sequence[str], now: float, within_s: float) -> frozenset[str]:
+    """Return those of these services whose agents have asked for their places from other homes since."""
+    found = read_ids(tx, service_ids)
+    return frozenset(id for id, one in found.items() if abs(now - one.returned_at) <= within_s)
 
 
 def agents_without_heartbeat_since(tx: Connection, before: float) -> list[Service]:

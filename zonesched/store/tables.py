@@ -163,6 +163,8 @@ services = Table(
     Column("agent_id", UUID, nullable=False, server_default=""),
     # That folder on one boot of one machine, "" for an agent that names none.
     Column("agent_home", UUID, nullable=False, server_default=""),
+    # When the same agent, from another home, last asked for the place and was told to wait; 0 for never.
+    Column("returned_at", Float, nullable=False, server_default="0"),
 )
 
 # Promises of agents to end their instances so long after the last heartbeat that was answered.

@@ -116,6 +116,9 @@ def _count_silences(zone: Zone, silence: Silence) -> None:
         raise
     for service_id, heartbeat in silence.refused:
         zone.silences.note(service_id, heartbeat)
+    if silence.returned:
+        now = zone.clock.now()
+        zone.store.write(lambda tx: services.note_returned(tx, silence.returned, now))
 
 
 def registrations(store: Store, caller: Caller, service: str) -> int:

@@ -33,7 +33,7 @@ class Silences:
 
     def __init__(self, clock: Clock, longest_pause_s: float) -> None:
         self._clock = clock
-        self._longest_pause_s = longest_pause_s
+        self.longest_pause_s = longest_pause_s
         self._lock = threading.Lock()
         self._seen: dict[str, _Seen] = {}
 
@@ -57,4 +57,4 @@ class Silences:
         seen = self._seen.get(service_id)
         if seen is None or seen.heartbeat != heartbeat:
             return 0.0
-        return seen.silent_s + min(now - seen.at, self._longest_pause_s)
+        return seen.silent_s + min(now - seen.at, self.longest_pause_s)
