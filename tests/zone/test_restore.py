@@ -63,6 +63,9 @@ class Database:
     def restore(self, copy: Path, *options: str) -> int:
         return self._run("restore", str(copy), self._config, *options)
 
+    def restored(self) -> int:
+        return self._run("restored", self._config)
+
     @property
     def out(self) -> str:
         return self._run.out
@@ -153,7 +156,8 @@ def test_a_restore_is_refused_while_a_process_uses_the_database(database: Databa
     zone = a_zone(database.file.parent)
     add_flavor(zone, "after")
 
-    assert database.restore(copy) == 1
+    assert (database.restore(copy), database.restored()) == (1, 1)
+    assert not zone.restored.is_under_way
 
     assert "is in use: stop all processes of its zone first" in database.err
     add_flavor(zone, "later")

@@ -73,10 +73,12 @@ def restore(copy: Path, other_zone: bool, files: tuple[str, ...]) -> None:
 def restored(files: tuple[str, ...]) -> None:
     """Tell a zone that other tools, such as pg_restore, have put its database back from a copy.
 
-    Run it before the zone's next start.
+    Run it before the zone's next start; refused while any process uses an SQLite database.
     """
+    url = conf.load(files).database_url
+    copies.check_unused(url)
     with _reached():
-        copies.mark_restored(conf.load(files).database_url, _new_incarnation())
+        copies.mark_restored(url, _new_incarnation())
     click.echo("the zone begins its next start with a recovery")
     click.echo(NEXT)
 

@@ -126,6 +126,18 @@ def restore(database: Path, copy: Path, incarnation: str, *, is_other_zone_allow
     return found
 
 
+def check_unused(database_url: str) -> None:
+    """Raise CopyRefused while any process uses an SQLite database; others do not say whether one does."""
+    try:
+        database = file_of(database_url)
+    except CopyRefused:
+        return
+    # What else is wrong with the file, its next use says.
+    if database.is_file():
+        with suppress(sqlite3.Error), closing(_connect(database, "rw")) as rows:
+            _be_alone(rows, database)
+
+
 def mark_restored(database_url: str, incarnation: str) -> None:
     """Let the zone of a database that other tools have put back begin its next start with a recovery."""
     store = Store.open(database_url)
