@@ -1133,7 +1133,7 @@ def test_the_browser_keeps_the_form_of_a_boot_with_its_key_until_its_reader_sign
     assert ended.headers["Clear-Site-Data"] == '"cache"'
 
 
-def test_an_audit_shows_this_zone_at_once_and_asks_each_child_zone_by_itself(tmp_path: Path) -> None:
+def test_an_audit_shows_this_zone_at_once_and_asks_its_child_zones_at_the_same_time(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     root = tree.add("root")
     for name in ("hung", "sound"):
@@ -1156,6 +1156,8 @@ def test_an_audit_shows_this_zone_at_once_and_asks_each_child_zone_by_itself(tmp
     assert "child_not_compared" not in sound
     assert "child_not_compared" in hung
     assert "Not all of its subtree has answered." in hung
+    assert len(set(re.findall(r'hx-sync="#(lane-[0-9]):queue all"', page))) == 2
+    assert all(f'<span id="lane-{number}"' in page for number in range(2))
     assert admin.get("/audit?run=1&child=none").status_code == 404
 
 

@@ -9,12 +9,15 @@ from zonesched.dashboard.layout import children
 from zonesched.dashboard.visit import Page, Visit
 from zonesched.errors import NotFound
 
+LANES = 4
+"""How many child zones a page asks at a time: each keeps a thread of this zone."""
+
 
 def show(visit: Visit) -> Page:
     """Show the page; with `run`, what the audit finds, with `tree` also in child zones.
 
     With `child` it has what the comparison with that child finds. The page of a whole audit asks for these
-    one after another, and a child zone that hangs delays nothing that is known without it.
+    `LANES` at a time, and a child zone that hangs delays those alone that are asked in its lane.
     """
     tree = "true" if visit.query.get("tree") else ""
     if "run" not in visit.query:
@@ -38,4 +41,4 @@ def _page(
     *,
     own: Sequence[Mapping[str, Any]] | None,
 ) -> Page:
-    return Page("audit.html", {"own": own, "asked": asked, "compared": compared})
+    return Page("audit.html", {"own": own, "asked": asked, "compared": compared, "lanes": LANES})
