@@ -274,6 +274,24 @@ def test_what_was_moved_after_the_copy_is_where_it_runs(scene: Scene) -> None:
     nothing_is_wrong(scene.tree)
 
 
+def test_what_was_resized_after_the_copy_keeps_the_room_that_it_takes(scene: Scene) -> None:
+    # given a server that was resized since the copy
+    leaf = scene.admin("leaf")
+    leaf.post("/flavors", {"flavor": {**FLAVOR["flavor"], "id": "large", "name": "large", "vcpus": 4}})
+    (uuid,) = scene.booted(1, "leaf")
+    copy = scene.copy("leaf")
+    for action in ({"resize": {"flavorRef": "large"}}, {"confirmResize": None}):
+        assert leaf.post(f"/servers/{uuid}/action", action).status in (202, 204)
+        scene.work(6)
+    assert scene.claimed_vcpus("leaf") == 4
+    # when
+    scene.restore("leaf", copy)
+    scene.recovered("leaf")
+    # then
+    assert scene.claimed_vcpus("leaf") == 4
+    nothing_is_wrong(scene.tree)
+
+
 @pytest.mark.parametrize(("answer", "flavor"), [("confirmResize", "large"), ("revertResize", "small")])
 def test_a_resize_that_waits_for_its_owner_still_does(scene: Scene, answer: str, flavor: str) -> None:
     # given a copy of the time when both places of a resized server are kept

@@ -130,6 +130,8 @@ def _instance_json(instance: DesiredInstance) -> dict[str, Any]:
             "vcpus": flavor.vcpus,
             "ram": flavor.ram_mb,
             "disk": flavor.disk_gb,
+            "ephemeral": flavor.ephemeral_gb,
+            "swap": flavor.swap_mb,
             "extra_specs": dict(flavor.extra_specs),
         },
         "image": {"id": image.id, "name": image.name, "properties": dict(image.properties)},

@@ -38,7 +38,7 @@ from zonesched.compute.machine import (
     State,
     handle,
 )
-from zonesched.compute.restored_zone import Running, reported_again, running
+from zonesched.compute.restored_zone import Listed, Running, reported_again, running
 from zonesched.model.console import CONSOLE_TRAIT, text_of
 from zonesched.model.zone_starts import ZoneStarts
 from zonesched.seams import Clock
@@ -114,7 +114,7 @@ class Agent:
         self._is_woken = False
         self._told_to = ""
         self._starts = ZoneStarts()
-        self._host_of: Mapping[Key, str] = {}
+        self._listed: Mapping[Key, Listed] = {}
         self._asked_consoles: Sequence[ConsoleAsk] = ()
         self._beat_at = self._fetch_at = self._call_at = self._step_at = clock.monotonic()
         self._failures, self._put_off_why = 0, ""
@@ -270,8 +270,8 @@ class Agent:
         self._is_woken = False
         fetched = self._fetch_known()
         self._take([fetched])
-        hosts = {wanted.key: wanted.host for wanted in fetched.wanted}
-        self._host_of = {key: self._host_of.get(key, "") for key in self.state.instances} | hosts
+        before = {key: one for key, one in self._listed.items() if key in self.state.instances}
+        self._listed = before | {one.key: Listed(one.host, one.flavor) for one in fetched.wanted}
         self._asked_consoles = fetched.consoles
         self._fetch_at = self._clock.monotonic() + self._rhythm.poll_s
         self.note_heartbeat()
@@ -302,7 +302,7 @@ class Agent:
     def _tell(self) -> None:
         # What its hosts have may have changed since the copy, too.
         self.zone = self._zone.register(self._hosts, self._promise_s())
-        self._zone.tell(running(self.state, self._host_of))
+        self._zone.tell(running(self.state, self._listed))
         self.state = reported_again(self.state)
         log.info("the zone was restored from a copy: told it of %d instances", len(self.state.instances))
 

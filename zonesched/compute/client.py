@@ -82,13 +82,14 @@ class AgentClient:
     def fetch(self) -> Fetched:
         """Fetch the instances that should run on the hosts of the service, and those awaited to be gone."""
         answer = self._call("GET", "/hosts/instances", params={"service": self._service})
+        flavors: dict[str, Mapping[str, Any]] = {}
         try:
             wanted = tuple(
                 Wanted(
                     key=_key(item),
                     host=str(item["host"]),
                     name=str(item["name"]),
-                    flavor=item["flavor"],
+                    flavor=_shared(flavors, item["flavor"]),
                     image=item["image"],
                     is_active=item.get("status") == "ACTIVE",
                     desired=_desired(item["desired"], item["image"]),
@@ -153,6 +154,7 @@ class AgentClient:
                 "attempt": one.key.attempt,
                 "host": one.host,
                 "is_built": one.is_built,
+                "flavor": one.flavor,
                 "reason": _code(one.key, one.observed.reason),
                 **_state(one.observed),
             }
@@ -233,6 +235,12 @@ def _desired(item: Mapping[str, Any], image: Mapping[str, Any]) -> Desired:
 
 def _observed(item: Mapping[str, Any]) -> Observed:
     return Observed(int(item["generation"]), Power(item["power"]), rebuilds=int(item["rebuilds"]))
+
+
+def _shared(flavors: dict[str, Mapping[str, Any]], flavor: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return one object for all instances of a flavor: the agent keeps it with each of them."""
+    found = flavors.setdefault(str(flavor["id"]), flavor)
+    return found if found == flavor else flavor
 
 
 def _amounts(resources: Mapping[str, Any]) -> Mapping[str, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from zonesched.compute.desired_state import Observed
 from zonesched.compute.machine import Key, Local, Phase, Report, ReportState, State
@@ -15,24 +16,36 @@ from zonesched.compute.machine import Key, Local, Phase, Report, ReportState, St
 _ENDS = (Phase.DESTROYING, Phase.FAILED)
 
 
+class Listed(NamedTuple):
+    """Host and flavor of an instance by the zone's last list that had it; "" and None where none has."""
+
+    host: str
+    flavor: Mapping[str, Any] | None
+
+
+UNLISTED = Listed("", None)
+
+
 @dataclass(frozen=True)
 class Running:
-    """An instance that the agent has; `host`: "" where it was started by an earlier agent."""
+    """An instance that the agent has; `host`, `flavor`: as in `Listed`."""
 
     key: Key
     host: str
     is_built: bool
     observed: Observed
+    flavor: Mapping[str, Any] | None = None
 
 
-def running(state: State, host_of: Mapping[Key, str]) -> list[Running]:
+def running(state: State, listed: Mapping[Key, Listed]) -> list[Running]:
     """List what the agent has, but for what it is ending and what it could not build."""
     return [
         Running(
             key,
-            host_of.get(key, ""),
+            listed.get(key, UNLISTED).host,
             local.phase is not Phase.BUILDING or local.is_found,
             local.observed,
+            listed.get(key, UNLISTED).flavor,
         )
         for key, local in sorted(state.instances.items())
         if local.phase not in _ENDS

@@ -44,6 +44,8 @@ found_instances = Table(
     Column("moves_ended", Integer, nullable=False),
     # What its child gives back: the request, image and flavor; null where the rows have those.
     Column("given_back", Text),
+    # The flavor that its agent was told; null in a child or where unknown.
+    Column("flavor", Text),
 )
 
 # Whose a found instance is: the parent that names it.

@@ -20,8 +20,8 @@ from zonesched.model.caller import Role
 from zonesched.model.named_boot import GivenBack
 from zonesched.model.observed_state import NO_MOVES, MoveCounts, Observed
 from zonesched.model.placement import LIVING_STATUSES, Attempt, InstanceStatus
-from zonesched.model.request_spec import RequestSpec
-from zonesched.model.request_wire import spec_from_row, spec_to_row
+from zonesched.model.request_spec import Flavor, RequestSpec
+from zonesched.model.request_wire import flavor_from_wire, flavor_to_wire, spec_from_row, spec_to_row
 from zonesched.store import claims
 from zonesched.store import tables as t
 from zonesched.store.found_states import (
@@ -89,7 +89,7 @@ class Found:
 
     `number`: of its placement here. `named`: by the parent that names it; None where none does, or several.
     `observed`: its last report; None where there was none. `moves`: in its child. `given_back`: by a child,
-    where rows here lack the instance or what was done to it.
+    where rows here lack the instance or what was done to it. `flavor`: by an agent, None where unknown.
     """
 
     kind: Kind
@@ -102,6 +102,7 @@ class Found:
     observed: Observed | None = None
     moves: MoveCounts = NO_MOVES
     given_back: GivenBack | None = None
+    flavor: Flavor | None = None
 
     @property
     def key(self) -> tuple[str, int]:
@@ -284,6 +285,7 @@ def _to_row(one: Found) -> dict[str, Any]:
         "moves_begun": one.moves.begun,
         "moves_ended": one.moves.ended,
         "given_back": None if one.given_back is None else given_back_text(one.given_back),
+        "flavor": None if one.flavor is None else orjson.dumps(flavor_to_wire(one.flavor)).decode(),
     }
 
 
@@ -314,4 +316,5 @@ def _from_row(row: Any) -> Found:
         None if row.observed is None else observed_from_text(row.observed),
         MoveCounts(row.moves_begun, row.moves_ended),
         None if row.given_back is None else given_back_from_text(row.given_back),
+        None if row.flavor is None else flavor_from_wire(orjson.loads(row.flavor)),
     )

@@ -161,7 +161,7 @@ _INSTANCE = object_of(
             {
                 "id": TEXT,
                 "name": TEXT,
-                **dict.fromkeys(("vcpus", "ram", "disk"), WHOLE),
+                **dict.fromkeys(("vcpus", "ram", "disk", "ephemeral", "swap"), WHOLE),
                 "extra_specs": map_of(TEXT),
             }
         ),

@@ -25,9 +25,11 @@ from zonesched.api.schemas.fields import (
     Uuid,
     ZoneText,
 )
+from zonesched.api.schemas.select import FlavorOfSpec
 from zonesched.model.agent_instances import AgentReport, AgentState
 from zonesched.model.console import MAX_CONSOLE_BYTES, ConsoleAnswer, ConsoleState
 from zonesched.model.observed_state import Observed, Power
+from zonesched.model.request_wire import flavor_from_wire
 from zonesched.model.told_instance import ToldInstance
 from zonesched.model.views import HostForm, InventoryForm
 
@@ -152,15 +154,18 @@ class ReportsBody(Schema):
 class RunningItem(ObservedItem):
     """One instance that the agent has; `host`: the name of its host, "" where the agent does not know it.
 
+    `flavor`: the one that it was listed with, null where the agent does not know it.
     `generation`, `power`, `reason` and `rebuilds`: as in its last report, where it is built.
     """
 
     host: Text = ""
     is_built: bool
+    flavor: FlavorOfSpec | None = None
 
     def to_told(self) -> ToldInstance:
         observed = self.observed if self.is_built else None
-        return ToldInstance(self.uuid, self.attempt, self.host, self.is_built, observed)
+        flavor = None if self.flavor is None else flavor_from_wire(self.flavor.model_dump())
+        return ToldInstance(self.uuid, self.attempt, self.host, self.is_built, observed, flavor)
 
 
 class RunningBody(Schema):

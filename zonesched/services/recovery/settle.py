@@ -330,7 +330,9 @@ class _Settling:
             raise _DoesNotFit("its agent does not say on which host it is")
         where: Where = AskedChild(found.holder_id, ())
         if found.kind is Kind.AGENT:
-            where = ClaimedHost(found.host_id, spec.resources)
+            # It may have been resized since the copy.
+            there = spec if found.flavor is None else replace(spec, flavor=found.flavor)
+            where = ClaimedHost(found.host_id, there.resources)
         stored = _numbered(places, found.number)
         if stored is not None and _spot(stored.where) != _spot(where):
             raise _DoesNotFit("another place of it has this number")

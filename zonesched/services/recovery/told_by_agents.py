@@ -84,7 +84,16 @@ def _found(service_id: str, ids: dict[str, str], one: ToldInstance) -> Found:
     host_id = ids.get(one.host, "") if one.host else next(iter(ids.values()), "") if len(ids) == 1 else ""
     status = InstanceStatus.ACTIVE if one.is_built else InstanceStatus.BUILD
     observed = None if one.observed == UNSURPRISING else one.observed
-    return Found(Kind.AGENT, service_id, one.uuid, one.number, host_id, status, observed=observed)
+    return Found(
+        Kind.AGENT,
+        service_id,
+        one.uuid,
+        one.number,
+        host_id,
+        status,
+        observed=observed,
+        flavor=one.flavor,
+    )
 
 
 def _unknown(tx: Transaction, found: Sequence[Found]) -> list[Found]:

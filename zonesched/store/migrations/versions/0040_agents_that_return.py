@@ -1,4 +1,4 @@
-"""Keep when the agent of a machine that has started again last asked for its place."""
+"""Keep when an agent that has started again asks for its place, and the flavors that agents tell."""
 
 from __future__ import annotations
 
@@ -11,3 +11,4 @@ down_revision = "0039"
 
 def upgrade() -> None:
     op.add_column("services", sa.Column("returned_at", sa.Float(), nullable=False, server_default="0"))
+    op.add_column("found_instances", sa.Column("flavor", sa.Text()))
