@@ -85,6 +85,12 @@ def call_each_route(noauth: Node, **headers: str) -> Iterator[tuple[str, str, in
         yield method, url, nobody(noauth).call(method, path, json, headers=headers).status
 
 
+def test_a_url_with_another_project_is_told_the_only_one(noauth: Node) -> None:
+    assert nobody(noauth).get("/v2.1/noauth/servers").status == 200
+    refusal = nobody(noauth).get("/v2.1/demo/servers").json["badRequest"]
+    assert "'noauth', the only project of a zone with noauth" in refusal["message"]
+
+
 def test_every_call_is_everybodys(noauth: Node) -> None:
     for method, url, status in call_each_route(noauth):
         assert status not in (401, 403), (method, url)

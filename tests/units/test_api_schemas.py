@@ -126,6 +126,13 @@ def test_a_number_of_instances_is_a_whole_one_within_limits(key: str, number: An
     assert refusal.code in {"out_of_range", "wrong_type"}
 
 
+@pytest.mark.parametrize("number", [float(2**64), -float(2**70), "9" * 30])
+def test_an_integer_that_is_far_too_large_is_refused_with_what_is_accepted(number: Any) -> None:
+    refusal = refusal_of(BootBody, a_body(num_instances=number))
+    assert refusal.code == "out_of_range"
+    assert "from -2147483647 to 2147483647" in refusal.message
+
+
 @pytest.mark.parametrize(
     ("given_counts", "expected"),
     [

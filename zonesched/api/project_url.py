@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from flask import Request
 
+from zonesched.api.auth import EVERYBODY
 from zonesched.api.links import PREFIX
 from zonesched.api.urls import URLS
 from zonesched.errors import BadRequest
@@ -39,9 +40,10 @@ def check_project(request: Request, caller: Caller) -> None:
     """Raise BadRequest for a URL with another project than the caller's."""
     project = request.environ.get(PROJECT, caller.project_id)
     if project != caller.project_id:
+        alone = ", the only project of a zone with noauth" if caller.user_id == EVERYBODY.user_id else ""
         raise BadRequest(
             f"Malformed request URL: URL's project_id '{project[:LONGEST_SHOWN]}' doesn't match"
-            f" Context's project_id '{caller.project_id}'",
+            f" Context's project_id '{caller.project_id}'{alone}",
             code="project_mismatch",
             field="project_id",
         )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from zonesched.api.schemas.fields import FORMS, Limits, Schema
+from zonesched.api.schemas.fields import FORMS, MAX_INT, Limits, Schema
 from zonesched.errors import BadRequest
 
 S = TypeVar("S", bound=Schema)
@@ -38,15 +39,29 @@ def validate(schema: type[S], unverified: Any, limits: Limits) -> S:
     try:
         return schema.model_validate(unverified, context=limits)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
+        first = error.errors(include_url=False)[0]
         raise _refusal(first, unverified) from None
 
 
 def _refusal(error: ErrorDetails, unverified: Any) -> BadRequest:
     field = _field(error["loc"], unverified)
     kind = error["type"]
+    if kind == "int_type" and _is_large_integer(error["input"]):
+        words = f"must be an integer from {-MAX_INT} to {MAX_INT}"
+        return BadRequest(f"{field}: {words}", code="out_of_range", field=field)
     code = _CODES.get(kind, "wrong_type" if kind.endswith("_type") else "invalid_value")
     return BadRequest(f"{field}: {_words(error)}", code=code, field=field)
+
+
+def _is_large_integer(given: object) -> bool:
+    """Tell whether an integer is beyond what any field takes: it arrives as a float, or as a text."""
+    match given:
+        case float():
+            return given.is_integer() and abs(given) > MAX_INT
+        case str():
+            return re.fullmatch("-?[0-9]{10,}", given) is not None
+        case _:
+            return False
 
 
 def _words(error: ErrorDetails) -> str:
