@@ -13,6 +13,36 @@ from zonesched.store import usage
 from zonesched.store.usage import ProjectSum
 
 
+def test_news_of_a_project_are_read_from_what_has_changed_since(tmp_path: Path) -> None:
+    # given two projects with a server each
+    zone = a_zone(tmp_path)
+    put_reservation(zone, num_instances=2)
+    for number in (1, 2):
+        uuid = put_instance(zone, f"{number:08}-1111-4111-8111-111111111111")
+        sql(
+            zone,
+            "UPDATE instances SET project_id = :project, changed_seq = :seq WHERE uuid = :uuid",
+            project=f"project-{number}",
+            seq=number,
+            uuid=uuid,
+        )
+
+    def news(until: int) -> tuple[int, ...]:
+        return zone.project_changes.read("project-1", (until, until), until)
+
+    # when the other one changes, then its own, and then its own is pruned
+    before = news(2)
+    sql(zone, "UPDATE instances SET changed_seq = 3 WHERE project_id = 'project-2'")
+    others = news(3)
+    sql(zone, "UPDATE instances SET changed_seq = 4 WHERE project_id = 'project-1'")
+    own = news(4)
+    sql(zone, "DELETE FROM instances WHERE project_id = 'project-1'")
+    # then the news are those of its own, as another process reads them, and its other rows are not read
+    assert (before, others, own, news(5)) == ((1, 1), (1, 1), (4, 4), (0, 0))
+    (plan,) = sqlite_plans(zone.store, lambda tx: usage.newest_change(tx, zone.uuid, "project-1", 3))
+    assert "ix_instances_changes (caller_id=? AND changed_seq>?)" in plan
+
+
 def test_the_sizes_of_a_project_are_summed_up_without_its_ended_instances(tmp_path: Path) -> None:
     zone = a_zone(tmp_path, FakeClock())
     put_reservation(zone, num_instances=3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -27,13 +28,15 @@ _open_boots = sa.select(sa.func.count().label("number")).where(
 _OPEN_BOOTS = Prepared(_open_boots)
 _OPEN_BOOTS_OF_PROJECT = Prepared(_open_boots.where(_reservation.project_id == sa.bindparam("project")))
 
-_CHANGES = Prepared(
-    sa.select(
-        sa.func.count().label("number"),
-        # Of two changes that end in another order than they began, the sum tells both.
-        sa.func.coalesce(sa.func.sum(_instance.changed_seq), 0).label("total"),
-    ).where(_instance.caller_id == sa.bindparam("caller"), _instance.project_id == sa.bindparam("project"))
+# By the index of changes, from the newest on.
+_NEWEST_CHANGE = Prepared(
+    sa.select(_instance.uuid, _instance.changed_seq)
+    .where(_instance.caller_id == sa.bindparam("caller"), _instance.changed_seq > sa.bindparam("after"))
+    .where(unindexed(_instance.project_id) == sa.bindparam("project"))
+    .order_by(_instance.changed_seq.desc())
+    .limit(1)
 )
+_CHANGE_OF = Prepared(sa.select(_instance.changed_seq).where(_instance.uuid == sa.bindparam("uuid")))
 
 _HOLDS = Prepared(
     sa.select(sa.func.count().label("number"))
@@ -60,10 +63,29 @@ def instances(tx: Connection, caller_id: str, project_id: str | None = None) -> 
     return int(_INSTANCES_OF_PROJECT.first(tx, caller=caller_id, project=project_id).number)
 
 
-def changes(tx: Connection, caller_id: str, project_id: str) -> tuple[int, ...]:
-    """Read numbers that differ after each change of a project's instances."""
-    found = _CHANGES.first(tx, caller=caller_id, project=project_id)
-    return int(found.number), int(found.total)
+class NewestChange(NamedTuple):
+    """The newest change of a project's instances, and the instance that it changed."""
+
+    uuid: str
+    number: int
+
+
+NO_CHANGE = NewestChange("", 0)
+
+
+def newest_change(tx: Connection, caller_id: str, project_id: str, after: int = 0) -> NewestChange | None:
+    """Read the newest change of a project's instances of a higher number than `after`; None for none.
+
+    It looks through all changes of the zone since, newest first.
+    """
+    rows = _NEWEST_CHANGE.all(tx, caller=caller_id, project=project_id, after=after)
+    return NewestChange(rows[0].uuid, rows[0].changed_seq) if rows else None
+
+
+def is_newest(tx: Connection, change: NewestChange) -> bool:
+    """Tell whether an instance is there, and was not changed since; true of `NO_CHANGE`."""
+    rows = _CHANGE_OF.all(tx, uuid=change.uuid)
+    return [row.changed_seq for row in rows] == [change.number] or change == NO_CHANGE
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ def news(zone: Zone, caller: Caller, shown: object) -> str:
     watermark = zone.store.read(identity.low_watermark)
     changes = zone.store.read(lambda tx: identity.stored_changes(tx, watermark))
     if caller.role is not Role.ADMIN:
-        changes = zone.project_changes.read(caller.project_id, changes)
+        changes = zone.project_changes.read(caller.project_id, changes, watermark)
     seen = b"dashboard news " + repr((changes, shown)).encode()
     return hmac.new(zone.host_id_secret.encode(), seen, hashlib.sha256).hexdigest()[:16]
 

@@ -3,36 +3,58 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 
 from zonesched.store import usage
-from zonesched.store.store import Store
+from zonesched.store.store import Store, Transaction
+from zonesched.store.usage import NO_CHANGE, NewestChange
 
 MAX_PROJECTS = 1000
 """Limit of remembered projects; above it the oldest is forgotten."""
 
 
+@dataclass(frozen=True)
+class _Seen:
+    """The newest change of a project, when the zone's numbers were these."""
+
+    in_zone: tuple[int, ...]
+    newest: NewestChange
+
+
 class ProjectChanges:
-    """The numbers of each project; they are read again only after something has changed in the zone."""
+    """The newest change of each project; only what has changed in the zone since is looked through for it."""
 
     def __init__(self, store: Store, zone_uuid: str) -> None:
         self._store = store
         self._zone_uuid = zone_uuid
         self._lock = threading.Lock()
-        self._known: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
+        self._known: dict[str, _Seen] = {}
 
-    def read(self, project_id: str, in_zone: tuple[int, ...]) -> tuple[int, ...]:
+    def read(self, project_id: str, in_zone: tuple[int, ...], watermark: int) -> tuple[int, ...]:
         """Return numbers that differ after each change of the project's servers.
 
-        `in_zone`: those of the whole zone, read before.
+        `in_zone`: those of the whole zone. `watermark`: the low watermark that they were read with.
         """
         with self._lock:
-            seen, found = self._known.get(project_id, ((), ()))
-        if seen == in_zone:
-            return found
-        found = self._store.read(lambda tx: usage.changes(tx, self._zone_uuid, project_id))
-        with self._lock:
-            self._known.pop(project_id, None)
-            self._known[project_id] = in_zone, found
-            while len(self._known) > MAX_PROJECTS:
-                del self._known[next(iter(self._known))]
-        return found
+            seen = self._known.get(project_id)
+        if seen is None or seen.in_zone != in_zone:
+            newest = self._store.read(lambda tx: self._newest(tx, project_id, seen))
+            seen = _Seen(in_zone, newest)
+            with self._lock:
+                self._known.pop(project_id, None)
+                self._known[project_id] = seen
+                while len(self._known) > MAX_PROJECTS:
+                    del self._known[next(iter(self._known))]
+        number = seen.newest.number
+        # As of the zone itself: a change may end after one of a higher number.
+        return number, min(number, watermark)
+
+    def _newest(self, tx: Transaction, project_id: str, seen: _Seen | None) -> NewestChange:
+        if seen is not None:
+            # What had ended by then was seen; the newest may have been pruned since.
+            _, seen_until, *_ = seen.in_zone
+            if later := usage.newest_change(tx, self._zone_uuid, project_id, seen_until):
+                return later
+            if usage.is_newest(tx, seen.newest):
+                return seen.newest
+        return usage.newest_change(tx, self._zone_uuid, project_id) or NO_CHANGE
