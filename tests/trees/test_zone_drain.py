@@ -158,6 +158,7 @@ def test_servers_leave_and_run_elsewhere_once_the_child_has_nothing_left_of_them
     assert scene.results(stopped)[-2:] == [("drain stopped", "done", ""), ("evacuate", "done", "")]
     assert drain(scene).json["drain"] == {
         "asked": [],
+        "on_their_way": [],
         "leaving": 0,
         "waiting": 0,
         "staying": [],
@@ -463,6 +464,23 @@ def test_a_zone_that_goes_away_meanwhile_leaves_the_word_how_to_go_on(
     scene.tree.network.heal(url)
     run.meanwhile = lambda: None
     assert run("--watch", "--parallel", "5") == 0
+
+
+def test_a_drain_given_again_follows_those_that_have_left_and_have_no_place_yet(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # given a child that all its servers have just left
+    scene = with_room(tmp_path)
+    set_state(scene, "disabled")
+    drain(scene)
+    while there(scene):
+        scene.go_on(1)
+    assert scene.statuses() != {"ACTIVE": 12}
+    # when
+    code = Drains(scene, capsys)("--watch")
+    # then
+    assert code == 0
+    assert scene.statuses() == {"ACTIVE": 12}
 
 
 def test_without_watching_the_command_says_how_many_are_left(

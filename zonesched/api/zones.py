@@ -58,6 +58,7 @@ def act(call: Call) -> Answer:
         {
             "drain": {
                 "asked": list(found.asked),
+                "on_their_way": list(found.on_their_way),
                 "leaving": found.leaving,
                 "waiting": found.waiting,
                 "staying": [dict(vars(one)) for one in found.staying],

@@ -110,7 +110,7 @@ class Drain:
         path, body = f"/zones/{self.child_id}/action", {"drain": {"count": count}}
         found: Mapping[str, Any] = self.session.call("POST", path, body)["drain"]
         self.leaving = set(found["asked"])
-        self.asked |= self.leaving
+        self.asked |= self.leaving | set(found["on_their_way"])
         self.refused = [Left(**one) for one in found["staying"]]
         self.left = found["leaving"] + found["waiting"] + found["staying_count"]
         progress.show(

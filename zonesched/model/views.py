@@ -190,11 +190,13 @@ class Staying:
 class Drained:
     """How far the drain of a child zone is.
 
-    `asked`: the instances that were let leave now or before and still are in the child; `leaving`: the number
-    of all that leave; and `waiting` of those that can leave later.
+    `asked`: the instances that were let leave now or before and still are in the child; `on_their_way`: those
+    that have left it and have no new place yet; `leaving`: the number of all that leave; and `waiting` of
+    those that can leave later.
     """
 
     asked: Sequence[str]
+    on_their_way: Sequence[str]
     leaving: int
     waiting: int
     staying: Sequence[Staying]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.model.desired_state import Result
-from zonesched.model.placement import InstanceStatus
+from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.store import outcomes
 from zonesched.store import tables as t
 from zonesched.store.outcomes import ActionsEnded
@@ -136,6 +136,29 @@ def counts(tx: Connection, uuids: Sequence[str]) -> Mapping[str, Count]:
 def names_of_last(tx: Connection, uuids: Sequence[str]) -> Mapping[str, str]:
     """Read the name of the newest action that changed what is desired of each of these instances."""
     return {row.uuid: row.action for row in _NAMES.all(tx, uuids=uuids)} if uuids else {}
+
+
+def on_their_way_from(tx: Connection, child_id: str, leaves: Collection[str], limit: int) -> list[str]:
+    """List the instances that have left a child by such an action, and have no new place yet."""
+    place, state, left = t.placements.c, t.instance_states.c, t.instance_actions.alias()
+    places = t.placements.alias()
+    statement = (
+        sa.select(COLUMNS.uuid)
+        .join(t.instance_states, state.uuid == COLUMNS.uuid)
+        .join(left, left.c.uuid == COLUMNS.uuid)
+        .join(t.placements, place.uuid == COLUMNS.uuid)
+        .where(state.observed_generation < state.generation)
+        .where(COLUMNS.action == "evacuate", _IS_OPEN)
+        .where(left.c.action.in_(leaves), left.c.generation == COLUMNS.generation - 1)
+        .where(place.child_id == child_id)
+        .where(
+            place.number
+            == sa.select(sa.func.max(places.c.number))
+            .where(places.c.uuid == COLUMNS.uuid, places.c.state == PlacementState.RELEASED.value)
+            .scalar_subquery()
+        )
+    )
+    return list(tx.execute(statement.order_by(COLUMNS.uuid).limit(limit)).scalars())
 
 
 def insert(tx: Connection, actions: Sequence[InstanceAction]) -> None:

@@ -145,6 +145,7 @@ ANSWERS: Mapping[str, Form] = {
             "drain": object_of(
                 {
                     "asked": list_of(UUID),
+                    "on_their_way": list_of(UUID),
                     **dict.fromkeys(("leaving", "waiting", "staying_count"), WHOLE),
                     "staying": list_of(
                         object_of(dict.fromkeys(("id", "name", "error_code", "message"), TEXT))

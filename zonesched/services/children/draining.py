@@ -97,7 +97,7 @@ def drain(zone: Zone, caller: Caller, child_id: str, count: int) -> Drained:
             code="child_not_disabled",
             field="drain",
         )
-    found, drained = zone.store.read(partial(_look, zone, child_id))
+    found, drained, on_their_way = zone.store.read(partial(_look, zone, child_id))
     leaving_now = sum(isinstance(verdict, _IsLeaving) for _, verdict in found)
     ready = [one.instance.uuid for one, verdict in found if isinstance(verdict, _Leaves)]
     chosen = ready[: max(0, count - leaving_now)]
@@ -110,6 +110,7 @@ def drain(zone: Zone, caller: Caller, child_id: str, count: int) -> Drained:
     ]
     return Drained(
         asked=[*(one.instance.uuid for one in asked), *drained],
+        on_their_way=on_their_way,
         leaving=leaving_now + len(asked),
         waiting=sum(isinstance(v, _Waits) for _, v in found) + len(ready) - len(asked),
         staying=staying[:MOST_LISTED],
@@ -117,12 +118,15 @@ def drain(zone: Zone, caller: Caller, child_id: str, count: int) -> Drained:
     )
 
 
-def _look(zone: Zone, child_id: str, tx: Transaction) -> tuple[list[tuple[_Here, _Verdict]], list[str]]:
-    """Judge all instances in a child; return also those that leave since they were drained."""
+def _look(
+    zone: Zone, child_id: str, tx: Transaction
+) -> tuple[list[tuple[_Here, _Verdict]], list[str], list[str]]:
+    """Judge all instances in a child; return also those that leave and those that left, once drained."""
     found = [(one, _judge(zone, tx, one)) for one in _present(tx, child_id)]
     leaving_ = [one.instance.uuid for one, verdict in found if isinstance(verdict, _IsLeaving)][:MOST_LISTED]
     names = instance_actions.names_of_last(tx, leaving_)
-    return found, [uuid for uuid in leaving_ if names.get(uuid) in DRAINS]
+    on_their_way = instance_actions.on_their_way_from(tx, child_id, DRAINS.keys(), MOST_LISTED)
+    return found, [uuid for uuid in leaving_ if names.get(uuid) in DRAINS], on_their_way
 
 
 def place_anew(zone_uuid: str, tx: Transaction, change: int, resting: Iterable[str], now: float) -> None:
