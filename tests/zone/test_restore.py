@@ -167,6 +167,16 @@ def test_a_restore_is_refused_while_a_process_uses_the_database(database: Databa
     assert flavors_in(database.file) == {"before"}
 
 
+def test_a_restore_removes_what_one_that_was_killed_has_left(database: Database, copy: Path) -> None:
+    left = database.file.with_name(f"{database.file.name}.restore-1")
+    left.mkdir()
+    (left / "restored").write_bytes(copy.read_bytes())
+
+    assert database.restore(copy) == 0
+
+    assert not left.exists()
+
+
 def test_the_database_of_another_zone_is_replaced_only_where_that_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], copy: Path
 ) -> None:

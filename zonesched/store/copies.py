@@ -9,6 +9,7 @@ https://www.sqlite.org/wal.html, https://www.sqlite.org/backup.html
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -116,11 +117,12 @@ def restore(database: Path, copy: Path, incarnation: str, *, is_other_zone_allow
         with _naming(copy):
             _check(rows, copy)
         _make_file(database)
-        with _opened(database) as written, _naming(database), _marked(rows, database, incarnation) as rows:
+        with _opened(database) as written, _naming(database):
             _be_alone(written, database)
             if not is_other_zone_allowed:
                 _refuse_other_zone(written, database, found)
-            rows.backup(written)
+            with _marked(rows, database, incarnation) as marked:
+                marked.backup(written)
             # Unused in this mode; nobody else can open it while this connection holds the file.
             database.with_name(f"{database.name}-shm").unlink(missing_ok=True)
     return found
@@ -151,7 +153,11 @@ def mark_restored(database_url: str, incarnation: str) -> None:
 @contextmanager
 def _marked(rows: sqlite3.Connection, database: Path, incarnation: str) -> Iterator[sqlite3.Connection]:
     """Make the present form of a copy in a file beside the database, with the mark of its restore."""
-    with TemporaryDirectory(prefix=f"{database.name}.", dir=database.parent) as folder:
+    beside = f"{database.name}.restore-"
+    for left in database.parent.glob(f"{beside}*"):
+        # A restore that was killed has left a whole database there.
+        shutil.rmtree(left)
+    with TemporaryDirectory(prefix=beside, dir=database.parent) as folder:
         part = Path(folder) / "restored"
         _make_file(part)
         with closing(sqlite3.connect(part)) as written:
