@@ -534,6 +534,8 @@ def test_every_member_of_a_spec_is_needed(key: str) -> None:
         ("request_spec.flavor.extra_specs", {"trait:SSD": "perhaps"}),
         ("request_spec.flavor.extra_specs", {"k": 1}),
         ("request_spec.image.properties", {"k": None}),
+        ("request_spec.image.properties", {str(n): "\N{GRINNING FACE}" * 255 for n in range(9)}),
+        ("request_spec.flavor.extra_specs", {str(n): "x" * 255 for n in range(33)}),
         ("request_spec.filters", ["F"] * 33),
         ("request_spec.filter_query", "$"),
         ("request_spec.weighing", {"name": "unweighed"}),

@@ -18,9 +18,11 @@ from zonesched.model.build_plan import MAX_TIE, MAX_WEIGHT, FunnelStep, Refusal
 from zonesched.model.offer_page import Page
 from zonesched.model.placement import Attempt, BuildAnswer, BuildState, InstanceChange, InstanceStatus
 from zonesched.model.request_spec import Flavor, Image, Policy, RequestSpec
+from zonesched.model.request_wire import flavor_to_wire, image_to_wire
 from zonesched.scheduler.scale import Range
 from zonesched.seal.entry_form import blob_from_text, blob_to_text
 from zonesched.zones import answers
+from zonesched.zones.child_requests import read_request
 from zonesched.zones.unverified import Invalid, Unverified, blob_bytes
 
 UUID = "11111111-1111-4111-8111-111111111111"
@@ -623,3 +625,17 @@ def test_of_20000_broken_answers_each_none_breaks_the_reader(
             piece = bytes(chance.choices(b'0123456789eE+-.,:{}[]" \\ntfu\x00\xff', k=chance.randint(0, 3)))
             broken[at : at + chance.randint(0, 3)] = piece
         refused(read, bytes(broken))
+
+
+@pytest.mark.parametrize("named", ["image", "flavor"])
+def test_a_request_that_is_given_back_is_no_larger_than_one_that_is_sent(named: str) -> None:
+    def given_back(texts: dict[str, str]) -> bytes:
+        flavor = flavor_to_wire(Flavor("f", "f", 1, 1, 1, texts if named == "flavor" else {}))
+        image = image_to_wire(Image("i", "i", texts if named == "image" else {}))
+        sent = {"reservation_id": UUID, "project_id": "p"}
+        body = {"request": sent, "flavor": flavor, "image": image, "settled": {}, "desired": {}}
+        return orjson.dumps(body)
+
+    largest = {f"{n:03}": "v" * 253 for n in range(32)}
+    assert not refused(read_request, given_back(largest))
+    assert refused(read_request, given_back({**largest, "k": "v"}))

@@ -148,6 +148,17 @@ def test_extra_specs_are_counted(tmp_path: Path) -> None:
         flavors.set_extra_specs(zone.store, "f", {"one": "more"})
 
 
+def test_extra_specs_are_measured_together(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    largest = {f"{n:03}": "v" * 253 for n in range(32)}
+    flavors.create(zone.store, CatalogFlavor(Flavor("f", "f", 1, 1, 1, largest)))
+
+    with pytest.raises(BadRequest) as refused:
+        flavors.set_extra_specs(zone.store, "f", {"k": "v"})
+
+    assert (refused.value.code, refused.value.field) == ("too_long", "extra_specs")
+
+
 @pytest.mark.parametrize("field", ["vcpus", "ram", "disk"])
 @pytest.mark.parametrize("amount", [-1, 2**31])
 def test_amounts_have_bounds(tmp_path: Path, field: str, amount: int) -> None:

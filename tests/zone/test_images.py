@@ -80,3 +80,17 @@ def test_a_removed_image_is_gone(tmp_path: Path) -> None:
     for call in (images.show, images.delete):
         with pytest.raises(NotFound):
             call(zone.store, "i-1")
+
+
+def test_properties_are_measured_together(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    largest = {f"{n:03}": "v" * 253 for n in range(32)}
+    images.create(zone.store, CatalogImage(Image("i", "i", largest)))
+
+    with pytest.raises(BadRequest) as on_create:
+        images.create(zone.store, CatalogImage(Image("j", "j", {**largest, "k": "v"})))
+    with pytest.raises(BadRequest) as on_change:
+        images.set_properties(zone.store, "i", lambda known: {**known, "k": "v"})
+
+    assert (on_create.value.code, on_create.value.field) == ("too_long", "image.properties")
+    assert (on_change.value.code, on_change.value.field) == ("too_long", "metadata")

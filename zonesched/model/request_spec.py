@@ -88,6 +88,18 @@ class Flavor:
         return self.disk_gb
 
 
+MAX_TEXTS_BYTES = 8 * 1024
+"""Limit of bytes for the properties of an image, and for the extra specs of a flavor.
+
+They are stored, and told to agents, for each instance: one call of a few bytes may name thousands.
+"""
+
+
+def are_too_large(texts: Mapping[str, str]) -> bool:
+    """Tell whether properties or extra specs take more than MAX_TEXTS_BYTES, in UTF-8."""
+    return len("".join([*texts.keys(), *texts.values()]).encode("utf-8", "surrogatepass")) > MAX_TEXTS_BYTES
+
+
 @dataclass(frozen=True)
 class Image:
     """Image of a request: an id and the properties that filters read."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from zonesched.model.controls import CONTROLS_OF_ASCII
 from zonesched.model.instance_image import AS_BOOTED
 from zonesched.model.named_boot import GivenBack, ImageAndFlavor, Requested
-from zonesched.model.request_spec import Flavor, Image, RequestSpec
+from zonesched.model.request_spec import Flavor, Image, RequestSpec, are_too_large
 from zonesched.zones.answers import UUID, parsed
 from zonesched.zones.unverified import Invalid, Unverified
 
@@ -67,4 +67,7 @@ def _texts(item: Unverified) -> Mapping[str, str]:
     names = item.names()
     if len(names) > MAX_ITEMS or not all(_NAME.fullmatch(name) for name in names):
         raise Invalid
-    return {name: item.text(name, _TEXT) for name in names}
+    texts = {name: item.text(name, _TEXT) for name in names}
+    if are_too_large(texts):
+        raise Invalid
+    return texts

@@ -28,7 +28,12 @@ from pydantic_core import PydanticCustomError
 from zonesched.api.schemas.body_limit import SMALL, BodyLimit
 from zonesched.conf import Conf
 from zonesched.model.controls import CONTROLS, CONTROLS_OF_ASCII
-from zonesched.model.request_spec import RESOURCES_SCOPE, TRAIT_SCOPE
+from zonesched.model.request_spec import (
+    MAX_TEXTS_BYTES,
+    RESOURCES_SCOPE,
+    TRAIT_SCOPE,
+    are_too_large,
+)
 
 MAX_INT = 2**31 - 1
 MAX_INSTANCES = 100_000
@@ -150,6 +155,12 @@ def _free_json(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
+def _small(texts: dict[str, str]) -> dict[str, str]:
+    if are_too_large(texts):
+        raise refusal("too_long", f"must be at most {MAX_TEXTS_BYTES} bytes of names and texts")
+    return texts
+
+
 def _extra_specs(specs: dict[str, str]) -> dict[str, str]:
     for key, value in specs.items():
         if key.startswith(RESOURCES_SCOPE) and not re.match(CLASS_NAME, key.removeprefix(RESOURCES_SCOPE)):
@@ -258,7 +269,7 @@ Key = Annotated[Name, PART_OF_PATH]
 TextMap = Annotated[dict[Name, Text], Field(max_length=MAX_ITEMS)]
 KeptName = Annotated[str, Field(min_length=1, max_length=255, pattern=KEPT)]
 KeptText = Annotated[str, Field(max_length=255, pattern=KEPT)]
-KeptMap = Annotated[dict[KeptName, KeptText], Field(max_length=MAX_ITEMS)]
+KeptMap = Annotated[dict[KeptName, KeptText], Field(max_length=MAX_ITEMS), AfterValidator(_small)]
 Metadata = Annotated[dict[Key, Text], Field(max_length=MAX_ITEMS)]
 """Metadata of servers and images."""
 KeptSpecs = Annotated[KeptMap, AfterValidator(_extra_specs)]

@@ -9,7 +9,14 @@ from dataclasses import replace
 from zonesched.errors import BadRequest, Conflict, NotFound
 from zonesched.model.caller import Caller, Role
 from zonesched.model.catalog import SEES_ALL, CatalogFlavor, SeesOfProject, Viewer
-from zonesched.model.request_spec import RESOURCES_SCOPE, TRAIT_SCOPE, TRAITS_ANY_OF, Flavor
+from zonesched.model.request_spec import (
+    MAX_TEXTS_BYTES,
+    RESOURCES_SCOPE,
+    TRAIT_SCOPE,
+    TRAITS_ANY_OF,
+    Flavor,
+    are_too_large,
+)
 from zonesched.store import flavors as rows
 from zonesched.store.store import Store, Transaction
 
@@ -201,6 +208,9 @@ def _check(flavor: Flavor) -> None:
         raise BadRequest(
             f"A flavor has at most {MAX_EXTRA_SPECS} extra specs.", code="too_long", field="extra_specs"
         )
+    if are_too_large(flavor.extra_specs):
+        message = f"A flavor has at most {MAX_TEXTS_BYTES} bytes of extra specs."
+        raise BadRequest(message, code="too_long", field="extra_specs")
     for key, value in flavor.extra_specs.items():
         fault = _fault_of(key, value)
         if fault:

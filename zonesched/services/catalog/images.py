@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from zonesched.errors import BadRequest, Conflict, NotFound
 from zonesched.model.catalog import CatalogImage
-from zonesched.model.request_spec import Flavor, Image
+from zonesched.model.request_spec import MAX_TEXTS_BYTES, Flavor, Image, are_too_large
 from zonesched.store import images as rows
 from zonesched.store.store import Store, Transaction
 
@@ -30,7 +30,8 @@ def show(store: Store, image_id: str) -> CatalogImage:
 
 
 def create(store: Store, new: CatalogImage) -> CatalogImage:
-    """Add an image. Raises Conflict for an id in use; names may repeat."""
+    """Add an image. Raises Conflict for an id in use, and BadRequest; names may repeat."""
+    _check(new.image.properties, "image.properties")
 
     def fn(tx: Transaction) -> None:
         if rows.read_one(tx, new.image.id):
@@ -52,13 +53,18 @@ def set_properties(
     def fn(tx: Transaction) -> CatalogImage:
         found = _found(rows.lock(tx, image_id))
         properties = changed(found.image.properties)
-        if len(properties) > MAX_PROPERTIES:
-            message = f"metadata: an image has at most {MAX_PROPERTIES} properties."
-            raise BadRequest(message, code="too_long", field="metadata")
+        _check(properties, "metadata")
         rows.set_properties(tx, image_id, properties)
         return replace(found, image=replace(found.image, properties=properties))
 
     return store.write(fn)
+
+
+def _check(properties: Mapping[str, str], field: str) -> None:
+    """Raise BadRequest for too many properties, or too large ones."""
+    if len(properties) > MAX_PROPERTIES or are_too_large(properties):
+        message = f"{field}: an image has at most {MAX_PROPERTIES} properties, of {MAX_TEXTS_BYTES} bytes."
+        raise BadRequest(message, code="too_long", field=field)
 
 
 def delete(store: Store, image_id: str) -> None:
