@@ -28,6 +28,7 @@ from tests.builders.rerun import meeting_another_transaction
 from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
 from zonesched.model.request_wire import spec_to_wire
+from zonesched.services.parent import desired
 from zonesched.zones.answers import MAX_GENERATION
 
 SLOTS = 32
@@ -441,6 +442,28 @@ def test_a_parents_generations_refuse_no_report_of_an_agent(tmp_path: Path) -> N
     assert shown[uuid(3)]["status"] == "ACTIVE"
     assert shown[uuid(1)]["observed"]["generation"] == MAX_GENERATION
     assert shown[uuid(1)]["observed"]["power"] == "stopped"
+
+
+def test_many_desired_states_are_stored_in_parts_between_which_others_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given
+    monkeypatch.setattr(desired, "LINES_AT_ONCE", 2)
+    _, leaf, parent = a_leaf(tmp_path)
+    agent = PlayedAgent(leaf)
+    hold(leaf, parent, range(5))
+    confirm(leaf, parent, range(5))
+    agent.converge()
+    told = {"attempt": 1, "generation": 1, "power": "stopped", "reboots": 0, "reboot_type": "SOFT"}
+    # when
+    answer = leaf.client(parent).post(
+        "/servers/desired", {"servers": [{"uuid": uuid(number), **told} for number in range(5)]}
+    )
+    # then
+    assert [line["uuid"] for line in answer.json["servers"]] == [uuid(number) for number in range(5)]
+    assert {line["state"] for line in answer.json["servers"]} == {"stored"}
+    parts = sql(leaf.zone, "SELECT count(*) FROM instances GROUP BY changed_seq ORDER BY changed_seq")
+    assert parts == [(2,), (2,), (1,)]
 
 
 # -- entries -----------------------------------------------------------------------------------------------

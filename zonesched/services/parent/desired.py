@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from zonesched.model.caller import Caller
 from zonesched.model.desired_call import DesiredAnswer, DesiredOf, Taken, contradicts, with_image
@@ -23,6 +24,10 @@ from zonesched.store.instances import Instance
 from zonesched.store.placements import AskedChild, Placement
 from zonesched.store.store import Transaction
 
+LINES_AT_ONCE = 100
+"""Desired states that are stored in one transaction: each takes as long as a whole boot of one instance, and
+who writes meanwhile waits for the calls of a parent that come at the same time."""
+
 
 def take(zone: Zone, caller: Caller, told: Sequence[DesiredOf]) -> list[DesiredAnswer]:
     """Store the desired states of a parent's instances; one answer each, in their order.
@@ -30,7 +35,13 @@ def take(zone: Zone, caller: Caller, told: Sequence[DesiredOf]) -> list[DesiredA
     A repeat gets the same answer as the first call, and an earlier generation changes nothing.
     """
     fit = image_fit.ask(zone, zone.store.read(lambda tx: _new_images(tx, caller, told)))
-    answers, places = zone.store.write(lambda tx: _take(zone, caller, told, fit, tx))
+    answers: list[DesiredAnswer] = []
+    places: list[Placement] = []
+    for start in range(0, len(told), LINES_AT_ONCE):
+        some = told[start : start + LINES_AT_ONCE]
+        answered, carried_on = zone.store.write(partial(_take, zone, caller, some, fit))
+        answers += answered
+        places += carried_on
     wake_for(zone.wake, places)
     if any(isinstance(one.desired.flavor, Flavor) for one in told):
         zone.wake.moves()
