@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.builders.boots import nothing_is_wrong
+from tests.builders.child_app import ChildApp, an_info
 from tests.builders.inline_executor import InlineExecutor
 from tests.builders.restored import Scene, a_scene
 from tests.builders.tree import Node
+from zonesched.model.views import ChildForm
+from zonesched.seams import ThreadExecutor
 from zonesched.services import background
+from zonesched.services.children import children
 
+LIAR = "http://127.0.0.1:7999"
 ANOTHER = "00000000-0000-4000-8000-000000000001"
 
 
@@ -57,6 +66,38 @@ def test_a_zone_that_starts_again_is_no_clone(scene: Scene) -> None:
         scene.work(1)
 
     scene.booted(1)
+
+
+@pytest.mark.parametrize("is_parent_restored", [False, True])
+def test_a_child_that_hangs_in_a_talk_about_a_restore_keeps_one_thread_and_no_poll(
+    scene: Scene, is_parent_restored: bool
+) -> None:
+    # given a child that says it was restored, or is to say what it has, and hangs
+    liar, over, executor = ChildApp(), threading.Event(), ThreadExecutor()
+    children.add(scene.tree.nodes["region"].zone, ChildForm("liar", LIAR, "parent", "secret"))
+    if is_parent_restored:
+        scene.restore("region", scene.copy("region"))
+    region = scene.tree.nodes["region"].zone
+    liar.answers("GET", "/zones/info", 200, an_info(1, recovering=not is_parent_restored))
+
+    def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        told = liar(environ, start_response)
+        if environ["PATH_INFO"] != "/zones/info":
+            over.wait(30)
+        return told
+
+    scene.tree.network.mount(LIAR, answer)
+    region.conf.set_override("retry_pause", 0.05)
+    zone = replace(region, executor=executor)
+    # when
+    for _ in range(4):
+        background.poll_children(zone)
+    asked = Counter(one.path for one in liar.asked)
+    over.set()
+    executor.stop()
+    # then
+    hanging = "/reservations" if is_parent_restored else "/servers/named"
+    assert asked == {"/zones/info": 4, hanging: 1}
 
 
 def test_no_loop_of_a_restored_zone_acts_before_its_operator_says_so(scene: Scene) -> None:

@@ -7,22 +7,20 @@ changes.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import groupby
 
-from zonesched.errors import ChildUnreachable
 from zonesched.model.caller import Caller
 from zonesched.model.named_boot import NamedBoot
 from zonesched.model.placement import Attempt
+from zonesched.services.recovery.talks import talk
 from zonesched.services.zone import Zone
 from zonesched.store import child_placements, instance_states, locks, recovery, reservations
 from zonesched.store.recovery import Kind, Named
 from zonesched.store.store import Transaction
+from zonesched.zones.child import Child
 from zonesched.zones.known_child import RESTORED
-
-log = logging.getLogger(__name__)
 
 BOOTS_PER_CALL = 20
 BUILDS_PER_CALL = 1000
@@ -30,20 +28,15 @@ BUILDS_PER_CALL = 1000
 
 def tell_restored(zone: Zone) -> None:
     """Name to each restored child all that this zone has there; one that fails is told again later."""
-    for known in zone.children.snapshot():
-        if known.last_error != RESTORED:
-            continue
-        try:
-            _tell(zone, known.child.id)
-        except ChildUnreachable as error:
-            log.warning("child zone %s takes no names of instances: %s", known.child.name, error.code)
+    restored = [known.child for known in zone.children.snapshot() if known.last_error == RESTORED]
+    talk(zone, restored, _tell, "takes no names of instances")
 
 
-def _tell(zone: Zone, child_id: str) -> None:
+def _tell(zone: Zone, child: Child) -> None:
     # It answers no call meanwhile, so nothing that it is told from here on is older than its copy.
-    zone.store.write(partial(instance_states.forget_told, child_id=child_id))
-    client = zone.child_client(child_id)
-    for page in _pages(zone.store.read(partial(_boots, child_id=child_id))):
+    zone.store.write(partial(instance_states.forget_told, child_id=child.id))
+    client = zone.child_client(child.id)
+    for page in _pages(zone.store.read(partial(_boots, child_id=child.id))):
         if not client.name_boots(page, zone.conf.build_timeout, is_last=False):
             # It asks its own agents and children first.
             return

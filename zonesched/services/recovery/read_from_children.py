@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from zonesched.errors import ChildUnreachable
 from zonesched.model.placement import COUNTED_STATUSES, BuildState, InstanceChange
 from zonesched.services.life.given_back import ahead_of
+from zonesched.services.recovery.talks import talk
 from zonesched.services.zone import Zone
 from zonesched.store import instance_states, instances, locks, recovery
 from zonesched.store.recovery import Found, Kind
@@ -17,24 +16,22 @@ from zonesched.store.store import Transaction
 from zonesched.zones.child import Ready
 from zonesched.zones.client import ChildClient
 
-log = logging.getLogger(__name__)
+_COMPLAINT = "does not say what it has"
 
 
 def read_all(zone: Zone) -> None:
     """Read what each child has that is ready and was not heard yet; one that fails is read again later."""
-    for known in zone.children.snapshot():
-        child = known.child
-        is_new = not zone.store.read(partial(recovery.is_heard, kind=Kind.CHILD, id_=child.id))
-        if not (is_new and isinstance(known.status, Ready)):
-            continue
-        try:
-            _read(zone, child.id, zone.child_client(child.id))
-        except ChildUnreachable as error:
-            log.warning("child zone %s does not say what it has: %s", child.name, error.code)
+    unheard = [
+        known.child
+        for known in zone.children.snapshot()
+        if isinstance(known.status, Ready)
+        and not zone.store.read(partial(recovery.is_heard, kind=Kind.CHILD, id_=known.child.id))
+    ]
+    talk(zone, unheard, lambda zone, child: _read(zone, child.id, zone.child_client(child.id)), _COMPLAINT)
 
 
 def _read(zone: Zone, child_id: str, client: ChildClient) -> None:
-    """Read all that a child has; it is heard once it holds nothing.
+    """Read all that a child has, unless it was heard meanwhile; it is heard once it holds nothing.
 
     A confirm of before the restore may still come to what it holds, and what is confirmed then was found
     nowhere. A hold that none comes to ends by itself.
@@ -48,7 +45,7 @@ def _read(zone: Zone, child_id: str, client: ChildClient) -> None:
         is_holding |= any(item.state is BuildState.HELD for item in page.items)
         uuids = [item.uuid for item in page.items]
         is_last = not (more or is_holding)
-        zone.store.write(partial(_take, child_id, uuids, found, is_last=is_last))
+        more &= zone.store.write(partial(_take, child_id, uuids, found, is_last=is_last))
 
 
 def _with_given_back(zone: Zone, client: ChildClient, found: Sequence[Found]) -> list[Found]:
@@ -64,16 +61,20 @@ def _with_given_back(zone: Zone, client: ChildClient, found: Sequence[Found]) ->
 
 def _take(
     child_id: str, uuids: Sequence[str], found: Sequence[Found], tx: Transaction, *, is_last: bool
-) -> None:
-    """Note which of these instances a child has; forget what an earlier read has noted of them."""
+) -> bool:
+    """Note which of these instances a child has; forget what an earlier read has noted of them.
+
+    Return false where it was heard meanwhile: then nothing is noted, and no more is to be read.
+    """
     locks.recovery(tx)
     if recovery.is_heard(tx, Kind.CHILD, child_id):
         # Another process has read it all meanwhile, and the recovery may have ended by that.
-        return
+        return False
     recovery.forget_in_child(tx, child_id, uuids)
     recovery.put(tx, found)
     if is_last:
         recovery.hear(tx, Kind.CHILD, child_id)
+    return True
 
 
 def _has_it(item: InstanceChange) -> bool:

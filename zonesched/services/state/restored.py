@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from zonesched.errors import ZoneBusy
 from zonesched.store import recovery
 from zonesched.store.recovery import Neighbour
@@ -17,6 +21,21 @@ class Restored:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._has_ended = False
+        self._lock = threading.Lock()
+        self._talked_with: set[str] = set()
+
+    @contextmanager
+    def talk_with(self, child_id: str) -> Iterator[bool]:
+        """Yield whether this thread may talk with a child about a restore: one at a time does."""
+        with self._lock:
+            is_first = child_id not in self._talked_with
+            self._talked_with.add(child_id)
+        try:
+            yield is_first
+        finally:
+            if is_first:
+                with self._lock:
+                    self._talked_with.discard(child_id)
 
     @property
     def is_under_way(self) -> bool:
