@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from tests.builders.raw_server import HOUR, Authority, Conversation, RawServer, answer
 from zonesched import conf as options
+from zonesched.deadline_socket import LOOK_S, Deadline
 from zonesched.errors import ChildUnreachable, ConfigError
 from zonesched.seams import SystemClock
 from zonesched.zones.address import split_call_url
 from zonesched.zones.call import BoundCall, Call, Reply
 from zonesched.zones.connections import CheckedAdapter
-from zonesched.zones.deadline_socket import LOOK_S, Deadline
 from zonesched.zones.transport import HttpTransport
 
 TIMEOUT_S = 5.0

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+import ipaddress
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
+from cryptography import x509
 from requests.adapters import BaseAdapter
 
-from zonesched.compute.connection import ZoneConnection, ZoneUnavailable
+from tests.builders.raw_server import Authority, Conversation, RawServer
+from tests.builders.stub_zone import fault
+from zonesched.compute import connection
+from zonesched.compute.connection import ZoneConnection, ZoneRefused, ZoneUnavailable
+
+LOOPBACK = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
 
 
 class Recording(BaseAdapter):
@@ -71,6 +81,59 @@ def test_an_answer_that_is_no_json_is_none_of_a_zone() -> None:
     connection = ZoneConnection("http://zone", "", "", adapter=Recording(body=b"<html>"))
     with pytest.raises(ZoneUnavailable, match="not JSON"):
         connection.call("GET", "/servers")
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
+
+
+def _drips_its_head(peer: Conversation) -> None:
+    peer.read_request()
+    peer.drip(HEAD, pause_s=0.02)
+
+
+def _drips_its_body(peer: Conversation) -> None:
+    peer.read_request()
+    peer.say(HEAD)
+    peer.drip(bytes(1000), pause_s=0.02)
+
+
+@pytest.mark.parametrize("talk", [_drips_its_head, _drips_its_body])
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_call_ends_in_time_however_slowly_the_zone_answers(
+    tmp_path: Path, scheme: str, talk: Callable[[Conversation], None]
+) -> None:
+    authority = Authority(tmp_path) if scheme == "https" else None
+    context = authority.server_context(LOOPBACK) if authority else None
+    with RawServer(talk, context) as server:
+        zone = ZoneConnection(server.url, "", "", 0.2, cacert=str(authority.ca_file) if authority else "")
+        started = time.monotonic()
+        with pytest.raises(ZoneUnavailable, match=r"did not answer within 0\.2 s"):
+            zone.call("GET", "/servers")
+        assert time.monotonic() - started < 0.7
+
+
+def test_an_answer_that_breaks_off_does_not_blame_the_url() -> None:
+    def talk(peer: Conversation) -> None:
+        peer.read_request()
+        peer.say(HEAD + b"{}")
+
+    with RawServer(talk) as server, pytest.raises(ZoneUnavailable, match="broke off its answer"):
+        ZoneConnection(server.url, "", "").call("GET", "/servers")
+
+
+def test_an_answer_larger_than_any_of_a_zone_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "MAX_ANSWER_BYTES", 100)
+    adapter = Recording(body=b"[" + b"1," * 50 + b"1]")
+    with pytest.raises(ZoneUnavailable, match="more than 100 bytes"):
+        ZoneConnection("http://zone", "", "", adapter=adapter).call("GET", "/servers")
+
+
+def test_an_error_whose_message_would_fill_a_log_is_told_by_its_status() -> None:
+    _, body = fault(400, "invalid_value", "m" * 100_000)
+    adapter = Recording(400, json.dumps(body).encode())
+    with pytest.raises(ZoneRefused) as refused:
+        ZoneConnection("http://zone", "", "", adapter=adapter).call("GET", "/servers")
+    assert (refused.value.status, refused.value.code, refused.value.message) == (400, "", "status 400")
 
 
 def test_a_redirect_is_not_followed() -> None:

@@ -11,8 +11,12 @@ from typing import Any
 import orjson
 import requests
 from requests.adapters import BaseAdapter
+from urllib3.exceptions import ReadTimeoutError
+
+from zonesched.compute.timed_adapter import TimedAdapter
 
 API_PREFIX = "/v2.1"
+MAX_ANSWER_BYTES, MAX_FAULT_BYTES, PIECE_BYTES = 2**28, 2**16, 2**16
 
 
 class ZoneCallError(Exception):
@@ -47,9 +51,10 @@ class ZoneRefused(ZoneCallError):
 class ZoneConnection:
     """Calls to one zone as one user; a `username` of "" sends no credentials.
 
-    `timeout_s` bounds the connection and each wait for bytes. Redirects are not followed, and neither proxies
-    nor credentials are taken from the environment. `cacert`: the file of CA certificates that verify https,
-    "" for the usual authorities. `adapter` carries calls over http in place of sockets.
+    `timeout_s` bounds the connection, and then the whole exchange, however slowly the zone sends. Redirects
+    are not followed, and neither proxies nor credentials are taken from the environment. `cacert`: the file
+    of CA certificates that verify https, "" for the usual authorities. `adapter` carries calls over http in
+    place of sockets.
     """
 
     def __init__(
@@ -67,8 +72,9 @@ class ZoneConnection:
         self._session = requests.Session()
         self._verify = cacert or True
         self._session.headers["OpenStack-API-Version"] = "compute latest"
-        if adapter is not None:
-            self._session.mount("http://", adapter)
+        timed = TimedAdapter()
+        self._session.mount("https://", timed)
+        self._session.mount("http://", adapter or timed)
         if username:
             pair = base64.b64encode(f"{username}:{password}".encode()).decode()
             self._session.headers["Authorization"] = f"Basic {pair}"
@@ -87,15 +93,17 @@ class ZoneConnection:
             _set_body(request, body)
             adapter = self._session.get_adapter(str(request.url))
             reply = adapter.send(request, timeout=self._timeout_s, verify=self._verify)
-            content = reply.content
+            content = _content(reply)
         except requests.Timeout:
-            raise ZoneUnavailable(f"{self.zone_url} did not answer within {self._timeout_s:g} s") from None
+            raise self._late() from None
         except requests.exceptions.SSLError as error:
             reason = _reason(error)
             is_plain = reason == "WRONG_VERSION_NUMBER"
             hint = "does it serve http://?" if is_plain else "--cacert names whom to trust"
             raise ZoneUnavailable(f"{self.zone_url}: TLS failed ({reason}); {hint}") from None
-        except requests.ConnectionError:
+        except requests.ConnectionError as error:
+            if _is_late(error):
+                raise self._late() from None
             raise ZoneUnavailable(f"{self.zone_url} cannot be reached") from None
         except UnicodeEncodeError:
             # It is the caller's text, not the URL, that is none.
@@ -104,12 +112,17 @@ class ZoneConnection:
             raise ZoneUnavailable(
                 f"{self.zone_url} cannot be used as a zone's URL: it begins with neither http:// nor https://"
             ) from None
+        except (requests.exceptions.ChunkedEncodingError, requests.exceptions.ContentDecodingError):
+            raise ZoneUnavailable(f"{self.zone_url} broke off its answer, or garbled it") from None
         except (requests.RequestException, ValueError) as error:
             raise ZoneUnavailable(f"{self.zone_url} cannot be used as a zone's URL: {error}") from None
         except OSError as error:
             # The file of CA certificates is not there.
             raise ZoneUnavailable(f"{self.zone_url}: {error}") from None
         return self._answer(reply, content)
+
+    def _late(self) -> ZoneUnavailable:
+        return ZoneUnavailable(f"{self.zone_url} did not answer within {self._timeout_s:g} s")
 
     def _prepared(
         self,
@@ -137,7 +150,24 @@ class ZoneConnection:
                 raise ZoneUnavailable(f"{self.zone_url} answered something that is not JSON") from None
         if reply.status_code < 400:
             raise ZoneUnavailable(f"{self.zone_url} answered with a redirect, which is not followed")
-        raise _fault(reply)
+        raise _fault(reply, content)
+
+
+def _content(reply: requests.Response) -> bytes:
+    """Read the body of an answer. Raises ZoneUnavailable for one that no zone sends."""
+    content = bytearray()
+    for piece in reply.iter_content(PIECE_BYTES):
+        content += piece
+        if len(content) > MAX_ANSWER_BYTES:
+            reply.close()
+            raise ZoneUnavailable(f"{reply.url} answered with more than {MAX_ANSWER_BYTES} bytes")
+    return bytes(content)
+
+
+def _is_late(error: requests.ConnectionError) -> bool:
+    """Tell whether the time was over while a request was sent or the body of its answer was read."""
+    causes = [*error.args, *(cause for one in error.args for cause in getattr(one, "args", ()))]
+    return any(isinstance(cause, TimeoutError | ReadTimeoutError) for cause in causes)
 
 
 def _set_body(request: requests.PreparedRequest, body: Mapping[str, Any] | None) -> None:
@@ -156,10 +186,11 @@ def _reason(error: BaseException) -> str:
     return found[0].strip() if found else type(error).__name__
 
 
-def _fault(reply: requests.Response) -> ZoneRefused:
+def _fault(reply: requests.Response, content: bytes) -> ZoneRefused:
     """Build the error from a body in OpenStack's form; from any other body only the status is used."""
     try:
-        ((_, inner),) = reply.json().items()
+        # One that is longer is no zone's, and would fill the log.
+        ((_, inner),) = orjson.loads(content[:MAX_FAULT_BYTES]).items()
         code, message, field = inner["error_code"], inner["message"], inner.get("field", "")
     except (ValueError, AttributeError, KeyError, TypeError):
         code, message, field = "", reply.reason or f"status {reply.status_code}", ""

@@ -8,8 +8,8 @@ import select
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from zonesched.deadline_socket import Deadline, DeadlineSocket, DeadlineTlsSocket
 from zonesched.zones.address import Endpoint
-from zonesched.zones.deadline_socket import Deadline, DeadlineSocket, DeadlineTlsSocket
 
 MAX_INTERIM = 8
 """Maximum of interim answers (100 Continue) before the answer itself; no request asks for any."""

@@ -20,12 +20,12 @@ from requests.adapters import DEFAULT_CA_BUNDLE_PATH, BaseAdapter
 from requests.structures import CaseInsensitiveDict
 
 from zonesched.conf import Conf
+from zonesched.deadline_socket import Deadline, DeadlineTlsSocket, connect, secure
 from zonesched.errors import ConfigError
 from zonesched.model.work_deadline import always
 from zonesched.seams import Clock
 from zonesched.zones.address import AddressGuard, Endpoint, split_call_url
 from zonesched.zones.channel import Body, Channel, request_bytes
-from zonesched.zones.deadline_socket import Deadline, DeadlineTlsSocket, connect, secure
 from zonesched.zones.resolver import Resolver
 
 MAX_IDLE = 8

@@ -14,13 +14,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from zonesched import turns
+from zonesched.deadline_socket import LOOK_S, Deadline
 from zonesched.errors import ChildUnreachable
 from zonesched.zones.address import AddressRefused, split_call_url
 from zonesched.zones.answer_room import SMALL_BYTES
 from zonesched.zones.call import BoundCall, Reply, late, unreachable
 from zonesched.zones.channel import Channel, request_bytes
 from zonesched.zones.connections import CheckedAdapter
-from zonesched.zones.deadline_socket import LOOK_S, Deadline
 from zonesched.zones.plain_answer import END_OF_HEAD, MAX_HEAD_BYTES, PlainHead, plain_head
 
 _PIECE_BYTES = 64 * 1024

@@ -19,12 +19,12 @@ from requests.structures import CaseInsensitiveDict
 
 from zonesched import turns
 from zonesched.conf import Conf
+from zonesched.deadline_socket import Deadline
 from zonesched.errors import ChildUnreachable
 from zonesched.seams import Clock
 from zonesched.zones.address import AddressGuard, AddressRefused, parse_api_url, split_call_url
 from zonesched.zones.call import BoundCall, Call, Reply, Rest, invalid, late, not_secured, unreachable
 from zonesched.zones.connections import CheckedAdapter, PreparedCall, TlsFiles
-from zonesched.zones.deadline_socket import Deadline
 from zonesched.zones.ready_calls import Begun, ReadyCalls, Unsent
 from zonesched.zones.resolver import Resolver, SystemResolver
 
