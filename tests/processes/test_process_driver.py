@@ -925,6 +925,19 @@ class TestMoves:
         assert second.found() == [A]
         bench.until(second, Built(A, Observed(1, Power.RUNNING)))
 
+    def test_one_that_comes_back_when_its_agent_dies_is_started_by_the_next_one(self, bench: Bench) -> None:
+        # given an instance whose move has failed, and an agent that dies before it is started again
+        driver = self.ran(bench)
+        self.leave(bench, driver)
+        driver.come_back(wanted())
+        # when another agent is there, then it tells that the instance is stopped, not that it has ended
+        second = bench.driver(*shell(COUNTS_ITS_STARTS))
+        second.found()
+        bench.until(second, Left(A, 2))
+        second.come_back(wanted())
+        # and starts it, once its zone wants that
+        bench.until(second, Built(A, Observed(1, Power.RUNNING)))
+
     def test_a_copy_that_cannot_be_made_is_told_and_the_instance_returns(
         self, bench: Bench, shared: Path
     ) -> None:

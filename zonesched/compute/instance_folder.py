@@ -5,7 +5,7 @@ wanted.json   command, environment and limits, written before anything is starte
 process.json  the identity of its process, written by the launcher before the command runs; without its boot
               once nothing of it runs
 reached.json  its last state that the driver has brought about or found; absent until it was built
-leaving.json  the attempt that it moves to; there from before its stop until it returns
+leaving.json  the attempt that it moves to; there from before its stop until it is started again
 fenced        there from before the watchdog ends it until it is started again
 error         why the command could not be run
 disk/         its working directory
@@ -266,7 +266,8 @@ class InstanceFolder:
         with self._locked() as is_free:
             process = self.process()
             if is_free and (process is None or not process_table.members(process)):
-                for name in ("error", "process.json", "fenced"):
+                # The mark of a move at last: an agent that dies before takes it for one that was stopped so.
+                for name in ("error", "process.json", "fenced", "leaving.json"):
                     (self.path / name).unlink(missing_ok=True)
 
     def remove(self) -> bool:

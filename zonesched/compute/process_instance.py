@@ -120,8 +120,7 @@ class ProcessInstance:
         if is_begun or self._step == self._end:
             return
         self._stop_copying()
-        self._leaves_for = leaves_for
-        self._asked_to_end_at = math.inf
+        self._leaves_for, self._asked_to_end_at = leaves_for, math.inf
         self._step = self._leave
 
     def come_back(self) -> None:
@@ -129,10 +128,11 @@ class ProcessInstance:
         if self._step in (self._leave, self._left):
             self._stop_copying()
             self._around.remove_copies_of(self._folder)
-            self._folder.note_return()
-            self._leaves_for = 0
-            self._asked_to_end_at = math.inf
-            self._step = self._return if self._is_read else self._read
+            self._leaves_for, self._asked_to_end_at = 0, math.inf
+            self._step = self._return
+            if not self._is_read:
+                self._folder.note_return()
+                self._step = self._read
 
     def end(self) -> None:
         """End it, in whatever state it is."""
