@@ -8,10 +8,12 @@ import pytest
 
 from tests.builders.boots import FLAVOR
 from tests.builders.real_agent import RealAgent, a_machine
+from tests.builders.stub_zone import running_stub
 from tests.builders.tree import Tree
 from tests.builders.wsgi_transport import Refuse
 from zonesched.compute import fake
 from zonesched.compute.client import AgentClient
+from zonesched.compute.connection import ZoneConnection, ZoneUnavailable
 from zonesched.compute.driver import DriverSettings
 
 
@@ -49,6 +51,19 @@ def test_an_agent_of_a_zone_that_is_older_says_so(
     agent.work()
     # then its log says what to do
     assert "The zone is older than its agent: upgrade it first; retrying" in caplog.text
+
+
+def test_an_agent_whose_zone_is_older_says_which_part_of_an_answer_it_lacks() -> None:
+    # given a zone of a version whose instances had no desired state
+    with running_stub() as older:
+        item = {"uuid": "a-1", "attempt": 1, "host": "h", "name": "vm", "flavor": {}, "image": {}}
+        older.answer("GET", "/hosts/instances", (200, {"instances": [item], "releasing": []}))
+        client = AgentClient(ZoneConnection(older.url, "", ""), "agent")
+        # when an agent asks for them, then it hears what to do
+        with pytest.raises(
+            ZoneUnavailable, match=r"instances has no 'desired': if the zone is older than its agent, upgrade"
+        ):
+            client.fetch()
 
 
 def test_a_drivers_reason_that_is_no_code_arrives_as_a_general_one(

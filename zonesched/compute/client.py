@@ -73,7 +73,7 @@ class AgentClient:
         except OtherOwner as error:
             raise ZoneUnavailable(str(error)) from None
         except (KeyError, TypeError) as error:
-            raise ZoneUnavailable(f"the answer to a registration cannot be read: {error!r}") from error
+            raise _unreadable("PUT /hosts", error) from error
 
     def beat(self, fence_after_s: float = math.inf) -> None:
         """Send a heartbeat; `fence_after_s`: the promise to end all instances so long after it."""
@@ -109,7 +109,7 @@ class AgentClient:
             incarnation, start = str(answer.get("incarnation", "")), str(answer.get("start", ""))
             return Fetched(wanted, releasing, asked, kept, incarnation, start)
         except (KeyError, TypeError, ValueError) as error:
-            raise ZoneUnavailable(f"the answer of GET /hosts/instances cannot be read: {error!r}") from error
+            raise _unreadable("GET /hosts/instances", error) from error
 
     def bring_console(self, ask_id: str, output: str | None) -> None:
         """Bring the output that the zone has asked for by this id; None where the driver can read none."""
@@ -134,7 +134,7 @@ class AgentClient:
                 },
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ZoneUnavailable(f"the answer of GET /hosts/claims cannot be read: {error!r}") from error
+            raise _unreadable("GET /hosts/claims", error) from error
 
     def report_excesses(self, amounts: Mapping[HostClass, int]) -> None:
         """Report how much more is counted than is claimed; 0 withdraws an earlier report."""
@@ -182,6 +182,15 @@ class AgentClient:
         params: Mapping[str, str | int] | None = None,
     ) -> Any:
         return self._connection.call(method, path, body, params, self._headers)
+
+
+def _unreadable(call: str, error: Exception) -> ZoneUnavailable:
+    """Say why an answer cannot be read; an older zone leaves out what it does not know yet."""
+    if isinstance(error, KeyError):
+        return ZoneUnavailable(
+            f"the answer of {call} has no {error}: if the zone is older than its agent, upgrade it first"
+        )
+    return ZoneUnavailable(f"the answer of {call} cannot be read: {error!r}")
 
 
 def _identity(answer: Mapping[str, Any]) -> ZoneIdentity:
