@@ -925,6 +925,19 @@ class TestMoves:
         assert second.found() == [A]
         bench.until(second, Built(A, Observed(1, Power.RUNNING)))
 
+    def test_an_agent_that_dies_while_it_removes_one_that_has_moved_leaves_no_copy(
+        self, bench: Bench, shared: Path
+    ) -> None:
+        driver = self.ran(bench)
+        self.leave(bench, driver)
+        # when it dies as soon as the folder is put aside
+        driver.destroy(A)
+        bench.wait(lambda: driver.poll() or bench.at(A).status() is Status.ABSENT)
+        second = bench.driver()
+        # then the next agent knows nothing of it, and no copy is left
+        assert second.found() == []
+        bench.wait(lambda: not list(shared.iterdir()))
+
     def test_one_that_comes_back_when_its_agent_dies_is_started_by_the_next_one(self, bench: Bench) -> None:
         # given an instance whose move has failed, and an agent that dies before it is started again
         driver = self.ran(bench)

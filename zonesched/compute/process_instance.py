@@ -363,11 +363,11 @@ class ProcessInstance:
 
     def _end(self) -> Sequence[DriverEvent]:
         """End all processes of its session, then remove its folder."""
-        if self._folder.status() is not Status.STARTING:
-            self._has_ended()
+        if self._folder.status() is not Status.STARTING and self._has_ended() and self._folder.path.is_dir():
+            # Before the folder, by which alone the next agent would know of them.
+            self._around.remove_copies_of(self._folder)
         if not self._folder.remove():
             return ()
-        self._around.remove_copies_of(self._folder)
         self._step = self._gone
         return (Destroyed(self._folder.key),)
 
