@@ -1186,6 +1186,25 @@ class TestAfterTheAgentDied:
         path.write_text(before)
         bench.until(second, Built(A))
 
+    @pytest.mark.parametrize("is_there", [True, False])
+    def test_one_whose_state_is_none_or_cannot_be_read_keeps_no_agent_from_starting(
+        self, bench: Bench, caplog: pytest.LogCaptureFixture, is_there: bool
+    ) -> None:
+        # given one bit of the power state that has flipped, or a file that the disk does not give
+        run(bench, bench.driver())
+        path = bench.at(A).path / "reached.json"
+        line = path.read_text()
+        path.unlink()
+        if is_there:
+            path.write_text(line.replace("running", "runninf"))
+        else:
+            path.mkdir()
+        # when an agent starts, then it says so, and goes on
+        second = bench.driver()
+        assert second.found() == [A]
+        assert second.poll() == []
+        assert f"{path} is damaged" in caplog.text
+
     def test_one_whose_lock_is_lost_runs_on(self, bench: Bench) -> None:
         process = run(bench, bench.driver())
         (bench.at(A).path / "lock").unlink()

@@ -199,13 +199,14 @@ class InstanceFolder:
 
     def reached(self) -> Reached:
         """Return its last state; before it was built, the one to start with."""
-        if self.was_built():
-            found = self._read("reached.json", "generation", "power", "reboots", "rebuilds")
-            counts = found["reboots"], found["rebuilds"]
-            return Reached(
-                found["generation"], Power(found["power"]), *counts, reason=found.get("reason", "")
-            )
-        return first(self._read("wanted.json"))
+        if not self.was_built():
+            return first(self._read("wanted.json"))
+        line = self._read("reached.json", "generation", "power", "reboots", "rebuilds")
+        try:
+            power = Power(line["power"])
+        except ValueError as error:
+            raise FolderDamaged(self.path / "reached.json", error) from None
+        return Reached(line["generation"], power, line["reboots"], line["rebuilds"], line.get("reason", ""))
 
     def note_reached(self, reached: Reached) -> None:
         """Write its state; it is on disk when this returns, so that no later agent repeats a reboot."""
@@ -295,14 +296,14 @@ class InstanceFolder:
         return self._removing is None
 
     def _read(self, name: str, *members: str) -> dict[str, Any]:
-        """Read one of its files; empty where there is none. Raises FolderDamaged where it lacks a member."""
+        """Read one of its files; empty where there is none. Raises FolderDamaged where that cannot be."""
         try:
             found = dict(json.loads((self.path / name).read_text(encoding="utf-8")))
             for member in members:
                 found[member]
         except FileNotFoundError:
             return {}
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, OSError, TypeError, ValueError) as error:
             raise FolderDamaged(self.path / name, error) from None
         return found
 
