@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.builders.clock import FakeClock
+from tests.builders.stub_zone import running_stub
 from zonesched.compute import process_table
+from zonesched.compute.client import AgentClient, ZoneIdentity
+from zonesched.compute.connection import ZoneConnection, ZoneUnavailable
 from zonesched.compute.instance_folder import InstanceFolder
 from zonesched.compute.machine import Key
 from zonesched.compute.state_folder import OtherOwner, Owner, host_name, of_folder, take
@@ -105,3 +108,21 @@ def test_a_host_keeps_the_name_that_its_machine_had_first(tmp_path: Path) -> Non
     assert [host_name(folder, name) for name in ("old", "new")] == ["old", "old"]
     (folder / "host-name").write_text("")
     assert host_name(folder, "new") == "new"
+
+
+def test_an_owner_that_the_disk_does_not_give_is_said_and_read_again(tmp_path: Path) -> None:
+    # given a file that cannot be read
+    (tmp_path / "owner.json").mkdir()
+
+    def admit(zone: ZoneIdentity) -> None:
+        take(tmp_path, Owner("agent", zone.uuid, zone.name))
+
+    with running_stub() as zone:
+        zone.answer(
+            "GET", "/hosts/registrations", (200, {"zone": {"name": "z", "uuid": "u"}, "registrations": {}})
+        )
+        client = AgentClient(ZoneConnection(zone.url, "", ""), "agent", admit=admit)
+        # when an agent registers, then it is put off with that as the reason, and nothing is registered
+        with pytest.raises(ZoneUnavailable, match=r"owner\.json"):
+            client.register([])
+        assert [asked.method for asked in zone.asked] == ["GET"]

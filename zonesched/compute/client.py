@@ -41,7 +41,7 @@ class AgentClient:
     """One agent's calls, under the name of its service. All raise ZoneUnavailable or ZoneRefused.
 
     `agent`: who it is by its state folder. `admit`: called with the zone's identity before anything is
-    registered there; raises OtherOwner.
+    registered there; raises OtherOwner and OSError.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class AgentClient:
                 body = {"service": self._service, "hosts": wire, "registrations": answer["registrations"]}
                 answer = self._call("PUT", "/hosts", body | _promise(fence_after_s))
             return _identity(answer)
-        except OtherOwner as error:
+        except (OtherOwner, OSError) as error:
             raise ZoneUnavailable(str(error)) from None
         except (KeyError, TypeError) as error:
             raise _unreadable("PUT /hosts", error) from error
