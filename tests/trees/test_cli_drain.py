@@ -305,7 +305,7 @@ def test_a_server_whose_resize_waits_for_its_owner_is_listed(scene: Scene, room:
     assert scene.left() == [(uuid, "resize_not_confirmed")]
     assert scene.command.err.splitlines()[-1].endswith("0 moving, 1 cannot move")
     # and the next one ends with the host empty, once its owner has confirmed
-    assert client.post(f"/servers/{uuid}/action", {"confirmResize": None}).status == 202
+    assert client.post(f"/servers/{uuid}/action", {"confirmResize": None}).status == 204
     assert scene.command("host", "drain", "h1", "--json") == int(room == 4)
 
 

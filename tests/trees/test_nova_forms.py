@@ -175,7 +175,7 @@ class Zone:
 
     def act(self, *actions: Any) -> None:
         for action in actions:
-            assert self.member.post(f"/servers/{self.uuid}/action", action).status == 202
+            assert self.member.post(f"/servers/{self.uuid}/action", action).status in (202, 204)
             self.settle()
 
     def at(self, minor: int, path: str, user: str = "admin") -> Any:

@@ -125,7 +125,7 @@ def test_a_server_is_resized_step_by_step_and_both_places_are_claimed_until_it_i
         {"h1": 2, "h2": 3},
         "large",
     )
-    assert (confirmed, after[0]) == (202, ("ACTIVE", None, "h2"))
+    assert (confirmed, after[0]) == (204, ("ACTIVE", None, "h2"))
     assert after[1:] == (["releasing", "confirmed"], {"h1": 2, "h2": 3})
     assert (states(node, uuid), used_vcpus(node)) == (["released", "confirmed"], {"h1": 0, "h2": 3})
     assert last(node, uuid) == ("confirmResize", "done", "")
@@ -571,14 +571,14 @@ class TestOverTheTree:
         self.go_on(tree, agents)
         found = root.client("member").get(f"/servers?reservation_id={made}").json["servers"]
         uuid, other = (one["id"] for one in found)
-        for action in (RESIZE, CONFIRM):
-            assert act(root, uuid, action, user="member").status == 202
+        for action, status in ((RESIZE, 202), (CONFIRM, 204)):
+            assert act(root, uuid, action, user="member").status == status
             self.go_on(tree, agents)
         # when both are shelved, and come back at once, over and over, once with the first zone full
         for number in range(3):
             for change in ("shelve", "unshelve"):
                 for one in (uuid, other):
-                    assert act(root, one, {change: None}, user="member").status == 202
+                    assert act(root, one, {change: None}, user="member").status in (202, 204)
                 self.go_on(tree, agents)
             if number == 0:
                 here = next(name for name, agent in agents.items() if uuid in dict(agent.running))

@@ -420,7 +420,7 @@ def test_a_server_that_a_later_move_builds_than_the_copy_has_is_not_shown_as_mov
     copy = scene.copy("leaf")
     scene.work(6)
     if move is RESIZE:
-        assert leaf.post(f"/servers/{uuid}/action", CONFIRM).status == 202
+        assert leaf.post(f"/servers/{uuid}/action", CONFIRM).status == 204
         scene.work(6)
     agent.builds(seconds=300.0)
     assert leaf.post(f"/servers/{uuid}/action", MIGRATE).status == 202
@@ -478,7 +478,7 @@ def test_a_move_whose_new_place_is_being_built_goes_on_after_a_restore(
     assert results == [*(["error" if fails else "done"] if has_begun else []), "done"]
     assert scene.claimed_vcpus("leaf") == (6 if is_resized else 2)
     if is_resized:
-        assert leaf.post(f"/servers/{uuid}/action", CONFIRM).status == 202
+        assert leaf.post(f"/servers/{uuid}/action", CONFIRM).status == 204
         scene.work(6)
     nothing_is_wrong(scene.tree)
 

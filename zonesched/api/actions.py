@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from zonesched.api.answer import Answer, accepted, ok
+from zonesched.api.answer import Answer, accepted, no_content, ok
 from zonesched.api.call import Call
 from zonesched.api.page import page_of
 from zonesched.api.server_json import shown_json
@@ -12,7 +12,7 @@ from zonesched.errors import BadRequest, Conflict, ZoneBusy
 from zonesched.model.action_reasons import MESSAGES
 from zonesched.model.console import ConsoleAnswer, ConsoleState, ReadConsole, last_lines
 from zonesched.model.desired_call import DesiredAnswer
-from zonesched.model.desired_state import Result
+from zonesched.model.desired_state import Action, Result
 from zonesched.model.desired_wire import resizes_to_wire
 from zonesched.model.instance_action import ActionView, DeleteServer, EvacuateServer, RebuildServer
 from zonesched.model.openstack_time import zoneless_time
@@ -36,11 +36,13 @@ def act(call: Call) -> Answer:
         return accepted(None)
     if isinstance(asked, EvacuateServer):
         evacuation.evacuate_server(call.zone, call.caller, uuid, fenced=asked.fenced)
-        return accepted(None)
+        return ok(None)
     if isinstance(asked, ReadConsole):
         found = consoles.read(call.zone, call.caller, uuid, is_wanted=call.is_wanted)
         return ok({"output": last_lines(_output(found), asked.lines)})
     actions.act(call.zone, call.caller, uuid, asked)
+    if asked is Action.CONFIRM_RESIZE:
+        return no_content()
     if not isinstance(asked, RebuildServer):
         return accepted(None)
     view = servers.show(call.zone, call.caller, uuid)

@@ -156,7 +156,7 @@ URLS: tuple[Route, ...] = (
     Route("POST", "/servers/desired", actions.take_desired, PARENT, "servers", DesiredBody),
     Route("POST", "/servers/named", reservations.name, PARENT, "taken", NamedBody),
     Route("POST", "/servers/{id}/action", actions.act, USERS, "nothing; of a rebuild: server", ActionBody,
-          status=202, other_answers=((200, "output"),)),
+          status=202, other_answers=((200, "output; of an evacuation: nothing"), (204, "nothing"))),
     Route("GET", "/servers/{id}/request", servers.request_of, PARENT,
           "request, flavor, image, settled, desired"),
     Route("GET", "/servers/{id}/console", actions.console, PARENT, "state, output", query=ConsoleQuery),
