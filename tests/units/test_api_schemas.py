@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders.spec_bodies import a_spec
+from zonesched.api.schemas.actions import ActionBody
 from zonesched.api.schemas.builds import AttemptsBody, BuildBody
 from zonesched.api.schemas.fields import Limits, Schema
 from zonesched.api.schemas.flavors import ExtraSpecsBody, FlavorBody
@@ -20,7 +21,7 @@ from zonesched.api.schemas.hosts import RegisterBody, ReportsBody
 from zonesched.api.schemas.images import ImageBody
 from zonesched.api.schemas.keypairs import KeypairBody
 from zonesched.api.schemas.select import SelectBody
-from zonesched.api.schemas.server_details import MetadataBody
+from zonesched.api.schemas.server_details import ChangeServerBody, MetadataBody
 from zonesched.api.schemas.server_list import ListQuery
 from zonesched.api.schemas.servers import BootBody, CreateBody
 from zonesched.api.schemas.users import UserBody
@@ -184,6 +185,24 @@ def test_a_name_leaves_room_for_the_numbers_of_a_batch() -> None:
 # -- a user's server ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("schema", "body", "field"),
+    [
+        (ChangeServerBody, {"server": {"name": None}}, "server.name"),
+        (ChangeServerBody, {"server": {"name": "web "}}, "server.name"),
+        (ActionBody, {"rebuild": {"imageRef": "i", "name": None}}, "rebuild.name"),
+        (ActionBody, {"rebuild": {"imageRef": "i", "name": " web"}}, "rebuild.name"),
+        (FlavorBody, {"flavor": {"name": " m1", "vcpus": 1, "ram": 1, "disk": 1}}, "flavor.name"),
+        (ImageBody, {"image": {"name": "linux "}}, "image.name"),
+        (KeypairBody, {"keypair": {"name": " "}}, "keypair.name"),
+    ],
+)
+def test_a_name_has_text_and_no_spaces_around_it(
+    schema: type[Schema], body: dict[str, Any], field: str
+) -> None:
+    assert refusal_of(schema, body).field == field
+
+
 @pytest.mark.parametrize("key", ["name", "flavorRef"])
 def test_what_a_server_must_have(key: str) -> None:
     server = a_server()
@@ -198,6 +217,9 @@ def test_what_a_server_must_have(key: str) -> None:
         ("name", ""),
         ("name", "x" * 256),
         ("name", "a\nb"),
+        ("name", "  "),
+        ("name", " web"),
+        ("name", "web\u3000"),
         ("name", "a\x9b2Jb"),
         ("name", "a\u202eb"),
         ("name", "a\u2028b"),

@@ -10,6 +10,7 @@ from zonesched.api.schemas.body_limit import WITH_MAP, BodyLimit
 from zonesched.api.schemas.fields import (
     LONGEST_PAGE,
     FlavorRef,
+    GivenName,
     LenientQuery,
     Metadata,
     Name,
@@ -70,7 +71,7 @@ class Rebuild(ServerSettings):
     """The image to rebuild from, and what else changes; null removes, a part left out stays."""
 
     image_ref: Name = Field(alias="imageRef")
-    name: Name | None = None
+    name: GivenName = ""
     metadata: Metadata | None = None
     description: Text | None = None
     key_name: Name | None = None
@@ -84,7 +85,7 @@ class Rebuild(ServerSettings):
             field = "rebuild.adminPass"
             raise PASSWORD.error(f"{field}: {PASSWORD.message}", code=PASSWORD.code, field=field)
         given = {**self.settings("rebuild"), **self.model_dump(include=_KEPT, exclude_unset=True)}
-        return RebuildServer(self.image_ref, self.name or "", given)
+        return RebuildServer(self.image_ref, self.name, given)
 
 
 _KEPT = {"metadata", "description", "key_name", "user_data"}

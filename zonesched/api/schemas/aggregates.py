@@ -10,6 +10,7 @@ from zonesched.api.schemas.body_limit import WITH_MAP, BodyLimit
 from zonesched.api.schemas.fields import (
     MAX_ITEMS,
     WHOLE,
+    GivenName,
     LenientQuery,
     Name,
     Schema,
@@ -31,7 +32,7 @@ class AggregatesQuery(LenientQuery):
 class NewAggregate(Schema):
     """A name, and the availability zone of the hosts; null or left out: none."""
 
-    name: Name
+    name: GivenName
     availability_zone: ZoneName | None = None
 
 
@@ -42,7 +43,7 @@ class NewAggregateBody(Schema):
 class AggregateChange(Schema):
     """Fields to change; those left out stay, an availability zone of null removes it."""
 
-    name: Name = ""
+    name: GivenName = ""
     availability_zone: ZoneName | None = None
 
     @model_validator(mode="after")

@@ -179,6 +179,13 @@ def _part_of_path(text: str) -> str:
     return text
 
 
+def _unpadded(text: str) -> str:
+    # A list of names hides spaces around one, and who types it without them does not find it.
+    if text != text.strip():
+        raise refusal("invalid_value", "must not be blank, nor begin or end with a space")
+    return text
+
+
 def _no_colon(text: str) -> str:
     if ":" in text:
         raise refusal("invalid_value", "must be an availability zone's name, without colon")
@@ -235,6 +242,10 @@ def _truth(text: object) -> object:
 
 Name = Annotated[str, Field(min_length=1, max_length=255, pattern=PRINTABLE)]
 Text = Annotated[str, Field(max_length=255, pattern=PRINTABLE)]
+UNPADDED = AfterValidator(_unpadded)
+"""Marks a name with no spaces around it."""
+GivenName = Annotated[Name, UNPADDED]
+"""The name that a person gives to something."""
 Uuid = Annotated[str, Field(pattern=UUID)]
 ItemId = Annotated[str, Field(pattern=ITEM_ID)]
 FilterName = Annotated[str, Field(pattern=FILTER_NAME)]

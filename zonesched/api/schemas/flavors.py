@@ -11,6 +11,7 @@ from zonesched.api.schemas.body_limit import WITH_MAP, BodyLimit
 from zonesched.api.schemas.fields import (
     LONGEST_PAGE,
     MAX_INT,
+    GivenName,
     LenientQuery,
     Name,
     PageLimit,
@@ -57,7 +58,7 @@ IsPublic = Annotated[
 class NewFlavor(Schema):
     """A size; `ram` and `swap` in MB, disks in GB. `rxtx_factor` is accepted with its default only."""
 
-    name: Name
+    name: GivenName
     vcpus: SpelledAmount
     ram: SpelledAmount
     disk: SpelledAmount

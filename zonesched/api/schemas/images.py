@@ -12,10 +12,10 @@ from zonesched.api.schemas.fields import (
     LONGEST_PAGE,
     MAX_INT,
     Amount,
+    GivenName,
     ItemId,
     LenientQuery,
     Metadata,
-    Name,
     PageLimit,
     QueryBool,
     QueryInt,
@@ -35,7 +35,7 @@ class NewImage(Schema):
     """
 
     id: ItemId = ""
-    name: Name
+    name: GivenName
     properties: Metadata = Field(default_factory=dict)
     min_disk: Amount = 0
     min_ram: Amount = 0

@@ -10,13 +10,16 @@ from zonesched.api.schemas.fields import (
     KEYPAIR_NAME,
     LONGEST_PAGE,
     PART_OF_PATH,
+    UNPADDED,
     LenientQuery,
     PageLimit,
     Schema,
     Text,
 )
 
-KeypairName = Annotated[str, Field(min_length=1, max_length=255, pattern=KEYPAIR_NAME), PART_OF_PATH]
+KeypairName = Annotated[
+    str, Field(min_length=1, max_length=255, pattern=KEYPAIR_NAME), PART_OF_PATH, UNPADDED
+]
 
 
 class NewKeypair(Schema):

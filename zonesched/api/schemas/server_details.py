@@ -13,6 +13,7 @@ from zonesched.api.schemas.fields import (
     HOSTNAME,
     PART_OF_PATH,
     TAG_TEXT,
+    GivenName,
     LenientQuery,
     Metadata,
     Name,
@@ -100,7 +101,7 @@ SETTINGS = {"access_ipv4", "access_ipv6", "disk_config", "hostname"}
 class ServerChange(ServerSettings):
     """The parts of a server that may change; null removes the description, a part left out stays."""
 
-    name: Name | None = None
+    name: GivenName = ""
     description: Text | None = None
 
     def changes(self) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from pydantic import Field
 from zonesched.api.schemas.fields import (
     LONGEST_PAGE,
     MAX_INT,
+    GivenName,
     IntOrDigits,
     LenientQuery,
-    Name,
     PageLimit,
     QueryBool,
     QueryInt,
@@ -34,7 +34,7 @@ class Rules(Schema):
 class NewServerGroup(Schema):
     """A group in OpenStack's newer form (`policy`, `rules`) or its older one (`policies`)."""
 
-    name: Name
+    name: GivenName
     policy: PolicyName | Literal[""] = ""
     policies: Annotated[list[PolicyName], Field(max_length=1)] = Field(default_factory=list)
     rules: Rules = Field(default_factory=Rules)

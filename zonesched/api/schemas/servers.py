@@ -12,6 +12,7 @@ from zonesched.api.schemas.destination import destination
 from zonesched.api.schemas.fields import (
     FilterName,
     FlavorRef,
+    GivenName,
     InstanceCount,
     Metadata,
     Name,
@@ -124,7 +125,7 @@ LocalDisks = Annotated[list[LocalDisk], Field(max_length=1), BeforeValidator(_lo
 class Server(ServerSettings):
     """An instance that a user asks for; several with min_count and max_count."""
 
-    name: Name
+    name: GivenName
     flavor_ref: FlavorRef = Field(alias="flavorRef")
     image_ref: Text = Field(default="", alias="imageRef")
     min_count: SpelledCount = 1
