@@ -11,15 +11,15 @@ from zonesched.api.microversion import Microversion
 from zonesched.model.desired_state import Status, is_unshelving, shown_status
 from zonesched.model.desired_wire import resizes_to_wire
 from zonesched.model.named_boot import ImageAndFlavor
-from zonesched.model.observed_state import NO_RESIZES, Power
+from zonesched.model.observed_state import NO_RESIZES
 from zonesched.model.openstack_time import iso_time, zoneless_time
 from zonesched.model.placement import BuildState, InstanceChange, InstanceStatus
 from zonesched.model.request_spec import Flavor, Image
 from zonesched.model.request_wire import flavor_to_wire, image_to_wire
 from zonesched.model.server_hostname import hostname_of
 from zonesched.model.views import FailedAttempt, ServerView
+from zonesched.model.vm_state import NO_STATE, POWER_STATE, RESIZED, VM_STATE_OF_POWER, VM_STATE_OF_STATUS
 
-NO_STATE = 0
 DISK_CONFIG = "MANUAL"
 """How the disk of a server is partitioned whose owner has not said: not at all."""
 
@@ -52,29 +52,6 @@ _PROGRESS = {
     Status.RESIZE: 0,
 }
 """Statuses that have a progress, as in OpenStack Nova; no driver tells how far it is."""
-
-_VM_STATE = {
-    InstanceStatus.BUILD: "building",
-    InstanceStatus.ERROR: "error",
-    InstanceStatus.DELETED: "deleted",
-    InstanceStatus.UNKNOWN: "unknown",
-    InstanceStatus.OFFLOADED: "shelved_offloaded",
-}
-VM_STATE_OF_POWER = {
-    Power.RUNNING: "active",
-    Power.STOPPED: "stopped",
-    Power.PAUSED: "paused",
-    Power.SUSPENDED: "suspended",
-    Power.OFFLOADED: "shelved_offloaded",
-}
-_POWER_STATE = {
-    Power.RUNNING: 1,
-    Power.PAUSED: 3,
-    Power.STOPPED: 4,
-    Power.SUSPENDED: 7,
-    Power.OFFLOADED: NO_STATE,
-}
-"""OpenStack's numbers of power states."""
 
 
 def brief_json(view: ServerView, links: Links) -> dict[str, Any]:
@@ -207,14 +184,14 @@ def details_json(passthrough: Mapping[str, Any]) -> dict[str, Any]:
 
 def _extensions(view: ServerView) -> dict[str, Any]:
     power, is_resized = view.state.observed.power, view.state.observed.resizes.is_open
-    vm_state = "resized" if is_resized else VM_STATE_OF_POWER[power]
+    vm_state = RESIZED if is_resized else VM_STATE_OF_POWER[power]
     is_built = view.status is InstanceStatus.ACTIVE or is_unshelving(view.status, view.state)
     ended_at = view.updated_at if view.status is InstanceStatus.DELETED else 0.0
     return {
         "OS-EXT-AZ:availability_zone": view.availability_zone,
-        "OS-EXT-STS:vm_state": vm_state if is_built else _VM_STATE[view.status],
+        "OS-EXT-STS:vm_state": vm_state if is_built else VM_STATE_OF_STATUS[view.status],
         "OS-EXT-STS:task_state": view.task_state or None,
-        "OS-EXT-STS:power_state": _POWER_STATE[power] if is_built else NO_STATE,
+        "OS-EXT-STS:power_state": POWER_STATE[power] if is_built else NO_STATE,
         "OS-SRV-USG:launched_at": _whole_second(view.launched_at),
         "OS-SRV-USG:terminated_at": _whole_second(ended_at),
         "OS-EXT-SRV-ATTR:hostname": hostname_of(view.name, view.passthrough),

@@ -9,11 +9,11 @@ from typing import Any
 
 from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
-from zonesched.api.server_json import VM_STATE_OF_POWER
 from zonesched.errors import BadRequest, NotFound
 from zonesched.model.caller import Role
 from zonesched.model.openstack_time import zoneless_time
 from zonesched.model.placement import InstanceStatus
+from zonesched.model.vm_state import VM_STATE_OF_POWER
 from zonesched.services.owners import server_usage
 from zonesched.services.owners.server_usage import InstanceUsage, UsageQuery
 

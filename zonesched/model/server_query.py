@@ -17,6 +17,10 @@ class SortKey(enum.Enum):
     PROJECT = "project_id"
     USER = "user_id"
     LAUNCH_INDEX = "launch_index"
+    FLAVOR = "instance_type_id"
+    LOCK = "locked_by"
+    VM_STATE = "vm_state"
+    POWER_STATE = "power_state"
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,15 @@ from sqlalchemy.engine import Connection
 
 from zonesched.model.desired_state import STATUS_OF_POWER, RebootType, Status
 from zonesched.model.observed_state import Power
-from zonesched.model.placement import InstanceStatus
+from zonesched.model.placement import BUILDING_STATUSES, InstanceStatus
 from zonesched.model.server_query import ListOrder, SortKey
+from zonesched.model.vm_state import (
+    NO_STATE,
+    POWER_STATE,
+    RESIZED,
+    VM_STATE_OF_POWER,
+    VM_STATE_OF_STATUS,
+)
 from zonesched.store import aliases, identity, instances
 from zonesched.store import tables as t
 from zonesched.store.instances import Instance
@@ -124,11 +131,10 @@ def page(tx: Connection, wanted: Page) -> list[Instance]:
 
 def uuids(tx: Connection, wanted: Page) -> list[str]:
     """Read the uuids of a page, as `page`: a long one takes little, and is sorted once."""
-    columns = dict.fromkeys(column for column, _ in _ordered(wanted))
-    return [row.uuid for row in tx.execute(_page(tx, wanted, list(columns)))]
+    return [row.uuid for row in tx.execute(_page(tx, wanted, [COLUMNS.uuid]))]
 
 
-def _page(tx: Connection, wanted: Page, columns: Sequence[sa.Column[Any]]) -> sa.Select[Any]:
+def _page(tx: Connection, wanted: Page, columns: Sequence[_Sorted]) -> sa.Select[Any]:
     conditions = _in_scope(wanted.scope)
     if wanted.reservation_id:
         conditions.append(COLUMNS.reservation_id == wanted.reservation_id)
@@ -157,8 +163,10 @@ def _page(tx: Connection, wanted: Page, columns: Sequence[sa.Column[Any]]) -> sa
         conditions.append(COLUMNS.uuid.in_(_placed_on(wanted.host)))
     if wanted.marker:
         conditions.append(_after(tx, wanted))
+    sorted_by = (column for column, _ in _ordered(wanted))
+    selected = dict.fromkeys((*columns, *sorted_by))
     statement = (
-        sa.select(*columns).where(*conditions).order_by(*_in_order(wanted, COLUMNS)).limit(wanted.limit)
+        sa.select(*selected).where(*conditions).order_by(*_in_order(wanted, COLUMNS)).limit(wanted.limit)
     )
     if wanted.project_id and wanted.scope == Everybody():
         return _by_caller(statement, identity.callers(tx), wanted)
@@ -309,17 +317,54 @@ def _after(tx: Connection, wanted: Page) -> sa.ColumnElement[bool]:
 
 def _in_order(wanted: Page, columns: Any) -> list[sa.ColumnElement[Any]]:
     """Return how to order rows that have these columns."""
-    named = [(columns[column.name], is_descending) for column, is_descending in _ordered(wanted)]
-    return [column.desc() if is_descending else column.asc() for column, is_descending in named]
+    named = [(columns.get(column.name, column), is_desc) for column, is_desc in _ordered(wanted)]
+    return [column.desc() if is_desc else column.asc() for column, is_desc in named]
 
 
-def _ordered(wanted: Page) -> Sequence[tuple[sa.Column[Any], bool]]:
+def _ordered(wanted: Page) -> Sequence[tuple[_Sorted, bool]]:
     """Return the columns of an order, and whether each descends; the uuid comes last."""
     by_keys = [(_SORTED[one.key], one.is_descending) for one in wanted.order]
     return [*by_keys, (COLUMNS.uuid, wanted.order[0].is_descending)]
 
 
-_SORTED: Mapping[SortKey, sa.Column[Any]] = {
+_Sorted = sa.Column[Any] | sa.Label[Any]
+
+
+def _by_state(
+    name: str, built: sa.ColumnElement[Any], new: Any, offloaded: Any, others: Mapping[InstanceStatus, Any]
+) -> sa.Label[Any]:
+    """Make what stands for an instance's state in an order (`api.server_json` shows the same).
+
+    `built`: of a built one by its row of states; `new`: of a built one that has no such row.
+    """
+    of_row = sa.select(built).where(_STATE.uuid == COLUMNS.uuid).correlate(t.instances).scalar_subquery()
+    is_active = COLUMNS.status == InstanceStatus.ACTIVE.value
+    is_offloaded = _with(_IS_OFFLOADED).correlate(t.instances).exists()
+    is_unshelving = COLUMNS.status.in_([one.value for one in BUILDING_STATUSES]) & is_offloaded
+    by_status = sa.case({one.value: state for one, state in others.items()}, value=COLUMNS.status)
+    found = sa.case((is_active, sa.func.coalesce(of_row, new)), (is_unshelving, offloaded), else_=by_status)
+    return found.label(name)
+
+
+_OF_POWER = sa.case(
+    {power.value: state for power, state in VM_STATE_OF_POWER.items()}, value=_STATE.observed_power
+)
+_VM_STATE = _by_state(
+    "vm_state",
+    sa.case((_IS_RESIZED, RESIZED), else_=_OF_POWER),
+    VM_STATE_OF_POWER[Power.RUNNING],
+    VM_STATE_OF_POWER[Power.OFFLOADED],
+    VM_STATE_OF_STATUS,
+)
+_POWER_STATE = _by_state(
+    "power_state",
+    sa.case({power.value: state for power, state in POWER_STATE.items()}, value=_STATE.observed_power),
+    POWER_STATE[Power.RUNNING],
+    NO_STATE,
+    dict.fromkeys(VM_STATE_OF_STATUS, NO_STATE),
+)
+
+_SORTED: Mapping[SortKey, _Sorted] = {
     SortKey.CREATED_AT: COLUMNS.created_at,
     SortKey.UPDATED_AT: COLUMNS.updated_at,
     SortKey.NAME: COLUMNS.name,
@@ -327,4 +372,8 @@ _SORTED: Mapping[SortKey, sa.Column[Any]] = {
     SortKey.PROJECT: COLUMNS.project_id,
     SortKey.USER: COLUMNS.user_id,
     SortKey.LAUNCH_INDEX: COLUMNS.position,
+    SortKey.FLAVOR: COLUMNS.flavor_id,
+    SortKey.LOCK: sa.case((_HAS_LOCK, 1), else_=0).label("locked_by"),
+    SortKey.VM_STATE: _VM_STATE,
+    SortKey.POWER_STATE: _POWER_STATE,
 }

@@ -20,7 +20,7 @@ from zonesched.api.schemas.moments import Moment, epoch_s
 from zonesched.errors import BadRequest
 from zonesched.model.desired_state import Status
 from zonesched.model.name_pattern import is_pattern
-from zonesched.model.server_query import ListOrder, ServerQuery, SortKey
+from zonesched.model.server_query import NEWEST_FIRST, ListOrder, ServerQuery, SortKey
 
 StatusName = Annotated[
     Literal[
@@ -53,8 +53,24 @@ StatusName = Annotated[
 MAX_STATUSES = 20
 StatusNames = Annotated[list[StatusName], Field(max_length=MAX_STATUSES)]
 SortName = Literal[
-    "created_at", "updated_at", "display_name", "name", "uuid", "project_id", "user_id", "launch_index"
+    "created_at",
+    "updated_at",
+    "display_name",
+    "name",
+    "uuid",
+    "project_id",
+    "user_id",
+    "launch_index",
+    "instance_type_id",
+    "locked_by",
+    "vm_state",
+    "power_state",
+    "kernel_id",
+    "ramdisk_id",
+    "root_device_name",
 ]
+NOT_ORDERED = ("kernel_id", "ramdisk_id", "root_device_name")
+"""Keys by which all servers of a zone are equal."""
 SortNames = Annotated[list[SortName], Field(max_length=len(SortKey))]
 Directions = Annotated[list[Literal["asc", "desc"]], Field(max_length=len(SortKey))]
 LongText = Annotated[str, Field(max_length=4096, pattern=PRINTABLE)]
@@ -180,6 +196,8 @@ class ListQuery(LenientQuery):
         directions = [*self.sort_dir, *(first for _ in keys[len(self.sort_dir) :])]
         found: dict[SortKey, ListOrder] = {}
         for name, direction in zip(keys, directions, strict=True):
+            if name in NOT_ORDERED:
+                continue
             key = SortKey("display_name" if name == "name" else name)
             found.setdefault(key, ListOrder(key, is_descending=direction == "desc"))
-        return tuple(found.values())
+        return tuple(found.values()) or NEWEST_FIRST

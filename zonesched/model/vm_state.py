@@ -1,0 +1,36 @@
+"""OpenStack's `vm_state` and `power_state` of an instance."""
+
+from __future__ import annotations
+
+from zonesched.model.observed_state import Power
+from zonesched.model.placement import InstanceStatus
+
+NO_STATE = 0
+
+VM_STATE_OF_STATUS = {
+    InstanceStatus.BUILD: "building",
+    InstanceStatus.ERROR: "error",
+    InstanceStatus.DELETED: "deleted",
+    InstanceStatus.UNKNOWN: "unknown",
+    InstanceStatus.OFFLOADED: "shelved_offloaded",
+}
+"""The states of instances that are not built."""
+
+RESIZED = "resized"
+VM_STATE_OF_POWER = {
+    Power.RUNNING: "active",
+    Power.STOPPED: "stopped",
+    Power.PAUSED: "paused",
+    Power.SUSPENDED: "suspended",
+    Power.OFFLOADED: "shelved_offloaded",
+}
+"""The states of built ones that are not resized."""
+
+POWER_STATE = {
+    Power.RUNNING: 1,
+    Power.PAUSED: 3,
+    Power.STOPPED: 4,
+    Power.SUSPENDED: 7,
+    Power.OFFLOADED: NO_STATE,
+}
+"""OpenStack's numbers of power states."""
