@@ -19,7 +19,7 @@ BOOTS_TOGETHER = (
         name="picks of a failed commit kept",
         breaks="hosts count as used by instances that were never claimed",
         path="zonesched/services/state/host_cache.py",
-        right="assuming.take_all_off()",
+        right="self._assuming.take_all_off()",
         wrong="pass",
         tests=_BATCH_TESTS,
     ),

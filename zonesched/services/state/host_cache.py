@@ -34,7 +34,7 @@ BEAT_OVERLAP_S = 2.0
 
 
 class AssumingTable:
-    """A host table with instances placed on it that are not claimed yet."""
+    """A host table on which instances are placed before they are claimed."""
 
     def __init__(self, table: HostTable) -> None:
         self.table = table
@@ -50,8 +50,15 @@ class AssumingTable:
         self._placed.append(new)
         self.table.place(new)
 
+    def keep(self, new: NewInstances) -> bool:
+        """Leave claimed instances on the table; false if such instances were not placed."""
+        is_placed = new in self._placed
+        if is_placed:
+            self._placed.remove(new)
+        return is_placed
+
     def take_all_off(self) -> None:
-        """Take off everything that was placed."""
+        """Take off everything that was placed and is not to be kept."""
         while self._placed:
             self.table.take_off(self._placed.pop())
 
@@ -71,6 +78,7 @@ class HostCache:
         self._down_time_s = service_down_time_s
         self._lock = threading.Lock()
         self._table = HostTable()
+        self._assuming = AssumingTable(self._table)
         self._seen: Watermark | None = None
         self._server_changes = store.servers.changes
         self._noted: deque[OwnClaims] = deque()
@@ -118,16 +126,13 @@ class HostCache:
 
     @contextmanager
     def assuming(self) -> Iterator[AssumingTable]:
-        """Lend the refreshed table; what the block places on it is taken off at its end.
+        """Lend the refreshed table; what the block places on it stays there only if `note_claims` follows.
 
-        So a commit that fails later leaves nothing on the table.
+        Whoever takes the table before that takes it off, so nobody else sees it, and a commit that fails
+        leaves nothing.
         """
-        with self.current() as table:
-            assuming = AssumingTable(table)
-            try:
-                yield assuming
-            finally:
-                assuming.take_all_off()
+        with self.current():
+            yield self._assuming
 
     def note_claims(self, claims: OwnClaims) -> None:
         """Place instances whose claims this process has committed, so that they need not be read back.
@@ -147,6 +152,7 @@ class HostCache:
         # In the order of the commits: the later ones of a host build on the earlier ones.
         for claims in sorted(noted, key=lambda one: one.change):
             self._place(claims)
+        self._assuming.take_all_off()
 
     def _place(self, claims: OwnClaims) -> None:
         seen = self._seen
@@ -155,7 +161,8 @@ class HostCache:
             return
         ours = frozenset(i for i, n in claims.changed_before.items() if self._has(i, n, seen))
         for new in claims.instances:
-            self._table.place(new.among(ours))
+            if not (ours >= new.copies_by_host.keys() and self._assuming.keep(new)):
+                self._table.place(new.among(ours))
         self._changes_read |= dict.fromkeys(ours, claims.change)
 
     def _has(self, host_id: str, change: int, seen: Watermark) -> bool:
