@@ -84,7 +84,7 @@ class Rebuild(ServerSettings):
         if self.admin_pass is not None:
             field = "rebuild.adminPass"
             raise PASSWORD.error(f"{field}: {PASSWORD.message}", code=PASSWORD.code, field=field)
-        given = {**self.settings("rebuild"), **self.model_dump(include=_KEPT, exclude_unset=True)}
+        given = {**self.settings("rebuild"), **self.given(_KEPT)}
         return RebuildServer(self.image_ref, self.name, given)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -114,6 +114,11 @@ class Schema(BaseModel):
                 cls.__name__, [{"type": "extra_forbidden", "loc": (unknown,), "input": None}]
             )
         return value
+
+    def given(self, names: Set[str]) -> dict[str, Any]:
+        """Return the members among `names` that were given, in plain values; mostly there are none."""
+        given = self.model_fields_set & names
+        return self.model_dump(include=given, exclude_unset=True) if given else {}
 
     @classmethod
     def _takes_any_key(cls) -> bool:

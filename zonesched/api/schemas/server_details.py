@@ -91,7 +91,7 @@ class ServerSettings(Schema):
             field = f"{within}.personality"
             message = f"{field}: no driver writes files into a server."
             raise BadRequest(message, code="file_injection_unsupported", field=field)
-        return self.model_dump(include=SETTINGS, exclude_unset=True)
+        return self.given(SETTINGS)
 
 
 SETTINGS = {"access_ipv4", "access_ipv6", "disk_config", "hostname"}
@@ -106,7 +106,7 @@ class ServerChange(ServerSettings):
 
     def changes(self) -> dict[str, Any]:
         """Return the given members that are kept with the instance, but for its name. Raises BadRequest."""
-        return {**self.settings("server"), **self.model_dump(include={"description"}, exclude_unset=True)}
+        return {**self.settings("server"), **self.given({"description"})}
 
 
 class ChangeServerBody(Schema):

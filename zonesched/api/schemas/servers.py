@@ -23,7 +23,7 @@ from zonesched.api.schemas.fields import (
     Text,
     refusal,
 )
-from zonesched.api.schemas.hints import SchedulerHints
+from zonesched.api.schemas.hints import SchedulerHints, no_hints
 from zonesched.api.schemas.server_details import MAX_TAGS, ServerSettings, Tag
 from zonesched.errors import BadRequest, Forbidden
 from zonesched.model.boot_form import BootForm
@@ -228,8 +228,8 @@ class CreateBody(Schema):
     body_limit: ClassVar[BodyLimit] = REQUEST
 
     server: Server
-    hints: SchedulerHints = Field(default_factory=SchedulerHints, alias="os:scheduler_hints")
-    ext_hints: SchedulerHints = Field(default_factory=SchedulerHints, alias="OS-SCH-HNT:scheduler_hints")
+    hints: SchedulerHints = Field(default_factory=no_hints, alias="os:scheduler_hints")
+    ext_hints: SchedulerHints = Field(default_factory=no_hints, alias="OS-SCH-HNT:scheduler_hints")
 
     def to_form(self, idempotency_key: str, fingerprint: str, *, by_admin: bool = False) -> BootForm:
         """Return the boot; raises BadRequest or Forbidden that names the field.
@@ -263,7 +263,7 @@ class CreateBody(Schema):
             filter_query=hints.query,
             enabled=server.chosen_filters(by_admin),
             passthrough={
-                **server.model_dump(include=PASSTHROUGH, exclude_unset=True),
+                **server.given(PASSTHROUGH),
                 **server.settings("server"),
             },
             idempotency_key=idempotency_key,
