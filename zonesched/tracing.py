@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 HEADER = "X-Request-Id"
 ACCEPTED = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -41,7 +41,7 @@ def begin(request_id: str) -> None:
 
 def about(reservation_id: str) -> None:
     """Record that the current request of this thread is about this boot."""
-    _current.set(replace(_current.get(), reservation_id=reservation_id))
+    _current.set(Trace(_current.get().request_id, reservation_id))
 
 
 @contextmanager

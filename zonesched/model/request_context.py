@@ -20,6 +20,9 @@ class MoveFrom:
     group_member_on: str = ""
 
 
+NO_MOVE = MoveFrom()
+
+
 @dataclass(frozen=True)
 class RequestContext:
     """Facts that the zone looks up before it filters; host ids are ids of local hosts.
@@ -37,7 +40,7 @@ class RequestContext:
     same_hosts: frozenset[str] = frozenset()
     different_hosts: frozenset[str] = frozenset()
     tried_hosts: frozenset[str] = frozenset()
-    moves: MoveFrom = MoveFrom()
+    moves: MoveFrom = NO_MOVE
     group_place: GroupPlace = ANYWHERE
     tie_key: str = field(default="00" * 16, repr=False)
     caller: str = ""

@@ -143,14 +143,13 @@ class BaseScheduler:
         prepare: Callable[[HostView], None] = lambda hosts: None,
     ) -> Offer:
         """Return the selection's offer with the scores of the best hosts, whose view is prepared before."""
-        offer = selection.offer()
         hosts, weights = selection.best(scored)
         prepare(hosts)
         try:
             best = self.scores(hosts, weights, spec)
         except OutOfTime:
             best = ()
-        return replace(offer, weighing=spec.weighing, best=best)
+        return selection.offer(spec.weighing, best)
 
     def scores(self, hosts: HostView, weights: Ints, spec: RequestSpec) -> tuple[HostScore, ...]:
         """Return the weight of each host of the view, and the parts of its score."""

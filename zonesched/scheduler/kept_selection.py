@@ -25,7 +25,7 @@ from zonesched.model.arrays import Ints
 from zonesched.model.build_plan import FunnelStep
 from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import HostView
-from zonesched.model.request_context import MoveFrom, RequestContext
+from zonesched.model.request_context import NO_MOVE, RequestContext
 from zonesched.model.request_spec import NoGroup, Policy, RequestSpec, ScoreWeighing, Unweighed
 from zonesched.model.work_deadline import NO_DEADLINE
 from zonesched.scheduler.best import smallest
@@ -59,7 +59,7 @@ def may_be_kept(request: OfferRequest) -> bool:
     """Tell whether the result depends on nothing but the hosts and on demands that other requests share."""
     spec, context = request.spec, request.context
     is_plain = spec.policy is Policy.EACH and isinstance(spec.group, NoGroup) and not spec.hints
-    is_new = not (context.tried_hosts or context.group) and context.moves == MoveFrom()
+    is_new = not (context.tried_hosts or context.group) and context.moves == NO_MOVE
     return is_plain and is_new and isinstance(spec.weighing, Unweighed | ScoreWeighing)
 
 

@@ -13,8 +13,9 @@ from zonesched.errors import ZoneschedError
 from zonesched.filters.contract import BaseHostFilter
 from zonesched.model.arrays import Bools, Hashes, Ints
 from zonesched.model.build_plan import TIE_BITS, FunnelStep
+from zonesched.model.decision_trace import HostScore
 from zonesched.model.host_view import HostView
-from zonesched.model.request_spec import Policy, RequestSpec
+from zonesched.model.request_spec import Policy, RequestSpec, Weighing
 from zonesched.model.work_deadline import OutOfTime
 from zonesched.scheduler.best import best
 from zonesched.scheduler.choice import THE_BEST, Choice, Lots
@@ -114,11 +115,14 @@ class Selection:
             hosts = weighing.shortlist(hosts, wanted(hosts.spec, weighing.choice, count, scored))
         return cls(hosts, weighing.weights(hosts), survivors.steps, again, weighing, count, scored)
 
-    def offer(self) -> Offer:
-        """Return bundles for an affinity request, else picks and alternates."""
+    def offer(self, weighing: Weighing, best: tuple[HostScore, ...]) -> Offer:
+        """Return bundles for an affinity request, else picks and alternates.
+
+        The offer includes how it was weighed, and the scores of the `best` hosts.
+        """
         if self._spec.policy is Policy.AFFINITY:
             bundles = self._bundles()
-            return Offer((), (), bundles, self._steps, complete=self._complete)
+            return Offer((), (), bundles, self._steps, (), best, weighing, self._complete)
         count = self._count
         order = self._best(count + self._spec.alternates)
         picks = self._pick(order, count)
@@ -131,7 +135,9 @@ class Selection:
             (),
             self._steps,
             self._runs_out(order, picks) if len(picks.indices) < count else (),
-            complete=self._complete,
+            best,
+            weighing,
+            self._complete,
         )
 
     def best(self, count: int) -> tuple[HostView, Ints]:
@@ -251,8 +257,7 @@ class Selection:
 
     def _tie_values(self, indices: Ints, placed: Ints) -> Hashes:
         hashes = self._hosts.table.host_hash[self._hosts.row_numbers[indices]]
-        copies = placed if len(placed) == len(hashes) else np.full(len(hashes), placed[0])
-        return self._ties.values(hashes, copies)
+        return self._ties.values(hashes, placed)
 
     def _named(self, indices: Ints, weights: Ints, placed: Ints) -> tuple[Pick, ...]:
         if not len(indices):

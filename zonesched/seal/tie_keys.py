@@ -54,7 +54,7 @@ class RequestTies:
         self._cipher = Cipher(AES(bytes.fromhex(request_key)), ECB()).encryptor()  # nosec B305
 
     def values(self, hosts: Hashes, copies: Ints) -> Hashes:
-        """Return the tie value of each (host hash, copies) pair."""
+        """Return the tie value of each (host hash, copies) pair; one number of copies may stand for all."""
         values = np.empty(len(hosts), dtype=np.uint64)
         blocks = np.empty((min(_CHUNK, len(hosts)), 2), dtype=_HALF)
         encrypted = bytearray(blocks.nbytes + _BLOCK_BYTES - 1)
@@ -62,7 +62,7 @@ class RequestTies:
             part = slice(start, start + _CHUNK)
             count = len(values[part])
             blocks[:count, 0] = hosts[part]
-            blocks[:count, 1] = copies[part]
+            blocks[:count, 1] = copies if len(copies) == 1 else copies[part]
             self._cipher.update_into(blocks[:count].data.cast("B"), encrypted)
             values[part] = np.frombuffer(encrypted, _HALF, 2 * count)[::2]
         return values

@@ -135,7 +135,7 @@ def _decide(zone: Zone, assuming: AssumingTable, boot: NewBoot) -> _Decided | No
         return None
     if len(decision.host_ids) < len(boot.uuids):
         return None
-    weighed = reservation.spec.varied(weighing=decision.spec.weighing)
+    weighed = reservation.spec.varied(weighing=decision.weighing)
     host_of = dict(zip(boot.uuids, decision.host_ids, strict=True))
     placed = NewInstances(
         Counter(host_of.values()),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from zonesched import tracing
 from zonesched.errors import BadRequest, Conflict
@@ -61,8 +63,7 @@ def accept(zone: Zone, caller: Caller, form: BootForm) -> Accepted:
             raise
         return earlier.accepted
     passthrough = stored_secrets.protected(zone.secret_box, spec.request_id, form.passthrough)
-    form = replace(form, passthrough=passthrough)
-    stored = zone.store.write(lambda tx: _write(zone, tx, caller, form, spec, received_at))
+    stored = zone.store.write(lambda tx: _write(zone, tx, caller, form, spec, passthrough, received_at))
     if stored.new is not None:
         zone.quotas.note_boot(caller.project_id)
         zone.wake.new_boot(stored.new)
@@ -154,7 +155,13 @@ def _as_asked(error: BadRequest, form: BootForm) -> BadRequest:
 
 
 def _write(
-    zone: Zone, tx: Transaction, caller: Caller, form: BootForm, spec: RequestSpec, received_at: float
+    zone: Zone,
+    tx: Transaction,
+    caller: Caller,
+    form: BootForm,
+    spec: RequestSpec,
+    passthrough: Mapping[str, Any],
+    received_at: float,
 ) -> _Stored:
     if (earlier := _earlier(zone, tx, caller, form)) is not None:
         if not earlier.is_same:
@@ -169,7 +176,7 @@ def _write(
     lease = reservations.insert_leased(tx, reservation, zone.clock.now(), zone.conf.boot_lease)
     change = identity.next_change(tx)
     uuids = zone.clock.new_uuids(form.num_instances)
-    first = _first_instance(zone, caller, form, spec, uuids[0], received_at)
+    first = _first_instance(zone, caller, form, spec, passthrough, uuids[0], received_at)
     instances.insert_alike(tx, change, first, dict(zip(uuids, _names(form), strict=True)))
     return _Stored(Accepted(spec.request_id, uuids), NewBoot(lease, reservation, uuids))
 
@@ -210,7 +217,13 @@ def _reservation(
 
 
 def _first_instance(
-    zone: Zone, caller: Caller, form: BootForm, spec: RequestSpec, uuid: str, now: float
+    zone: Zone,
+    caller: Caller,
+    form: BootForm,
+    spec: RequestSpec,
+    passthrough: Mapping[str, Any],
+    uuid: str,
+    now: float,
 ) -> Instance:
     return instances.of_request(
         spec,
@@ -220,6 +233,6 @@ def _first_instance(
         user_id=caller.user_id,
         position=0,
         name=form.name,
-        passthrough=form.passthrough,
+        passthrough=passthrough,
         now=now,
     )

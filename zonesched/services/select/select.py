@@ -28,7 +28,7 @@ from zonesched.model.group_place import ANYWHERE, GroupPlace
 from zonesched.model.local_hosts import FoundHosts
 from zonesched.model.offer_page import WHOLE, Page
 from zonesched.model.request_context import RequestContext
-from zonesched.model.request_spec import Group, GroupPolicy, RequestSpec, ServerGroup
+from zonesched.model.request_spec import Group, GroupPolicy, RequestSpec, ServerGroup, Weighing
 from zonesched.model.request_wire import content_digest
 from zonesched.model.work_deadline import OutOfTime, WorkDeadline, always
 from zonesched.scheduler.offer import Offer, OfferRequest
@@ -144,10 +144,11 @@ def decide_in(
     ends_at = started_at + spec.time_budget_s - _reserve_s(zone.conf, spec)
     deadline = WorkDeadline(zone.clock.monotonic, ends_at, is_wanted)
     basis = _own_basis(zone, hosts, spec, context, scored, deadline, page)
-    spec, own = basis.request.spec, basis.own
+    own = basis.own
+    spec = spec.varied(weighing=own.weighing)
     # Once they are merged, no more is in memory than was asked for.
     with zone.children.hand(context.caller) as hand:
-        answers = child_offers.ask(zone, replace(basis.request, deadline=deadline), own, hand)
+        answers = child_offers.ask(zone, replace(basis.request, spec=spec, deadline=deadline), own, hand)
         merged = answers.merged
         is_found = bool(merged.bundles) or len(merged.entries) >= basis.request.count
         plan = BuildPlan(
@@ -167,10 +168,10 @@ def decide_in(
 
 @dataclass(frozen=True)
 class LocalDecision:
-    """Hosts for a request in a zone without children, by id and in greedy order; `spec` with its weighing."""
+    """Hosts for a request in a zone without children, by id and in greedy order, and how it was weighed."""
 
     host_ids: Sequence[str]
-    spec: RequestSpec
+    weighing: Weighing
     trace: DecisionTrace
     complete: bool
 
@@ -182,9 +183,9 @@ def decide_here(
     ends_at = zone.clock.monotonic() + spec.time_budget_s - _reserve_s(zone.conf, spec)
     deadline = WorkDeadline(zone.clock.monotonic, ends_at)
     basis = _own_basis(zone, hosts, spec, context, scored, deadline, WHOLE)
-    spec, own = basis.request.spec, basis.own
+    own = basis.own
     host_ids = [pick.host_id for pick in own.picks]
-    return LocalDecision(host_ids, spec, DecisionTrace(_own_trace(spec, own)), own.complete)
+    return LocalDecision(host_ids, own.weighing, DecisionTrace(_own_trace(spec, own)), own.complete)
 
 
 def check_ready(zone: Zone) -> None:
@@ -230,7 +231,7 @@ def _own_basis(
         # A wait for the host table shortens the children's time, not the time for local offers.
         deadline = deadline.at_least(_reserve_s(zone.conf, spec))
         capabilities = own_capabilities(zone.conf)
-        request = OfferRequest(found.table, spec, context, capabilities, deadline=deadline, page=page)
+        request = OfferRequest(found.table, spec, context, capabilities, scored, deadline, page)
         ranges, has_children = zone.children.ranges(), bool(zone.children.snapshot())
         try:
             scheduler, request = zone.schedulers.prepare(request, ranges, has_children)
@@ -239,11 +240,10 @@ def _own_basis(
             late = FunnelStep("weighing", error.code, len(found.table), 0)
             offer = Offer((), (), (), (late,), complete=False)
         else:
-            offer = scheduler.offer(replace(request, scored=scored))
+            offer = scheduler.offer(request)
         if found.steps:
             offer = replace(offer, why=(*found.steps, *offer.why))
-        weighed = replace(request, spec=spec.varied(weighing=offer.weighing))
-        return Basis(weighed, offer, ranges, has_children)
+        return Basis(request, offer, ranges, has_children)
 
 
 def judge_host(zone: Zone, spec: RequestSpec, caller_id: str, name_or_id: str) -> HostJudgement:

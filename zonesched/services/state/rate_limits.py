@@ -6,7 +6,7 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from zonesched.seams import Clock
 
@@ -133,7 +133,7 @@ class CachedCounts:
         with self._lock:
             known = self._known.get(key)
             if known is not None and known.number + more <= limit and now < known.again_at:
-                self._known[key] = replace(known, number=known.number + more)
+                self._known[key] = _Count(known.number + more, known.again_at, known.recounted_at)
                 if is_waiting:
                     self._waiting[key] += more
                 return True
