@@ -56,7 +56,8 @@ def test_an_agent_of_a_zone_that_is_older_says_so(
 def test_an_agent_whose_zone_is_older_says_which_part_of_an_answer_it_lacks() -> None:
     # given a zone of a version whose instances had no desired state
     with running_stub() as older:
-        item = {"uuid": "a-1", "attempt": 1, "host": "h", "name": "vm", "flavor": {}, "image": {}}
+        flavor = {"id": "f1"}
+        item = {"uuid": "a-1", "attempt": 1, "host": "h", "name": "vm", "flavor": flavor, "image": {}}
         older.answer("GET", "/hosts/instances", (200, {"instances": [item], "releasing": []}))
         client = AgentClient(ZoneConnection(older.url, "", ""), "agent")
         # when an agent asks for them, then it hears what to do
