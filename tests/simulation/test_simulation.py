@@ -119,7 +119,7 @@ def nothing_is_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
     ("plant", "promise", "likely"),
     [
         (entries_are_never_used_up, "P5", 67),
-        (an_unanswered_confirm_counts_as_refused, "P2", 12),
+        (an_unanswered_confirm_counts_as_refused, "P2", 36),
         (agents_end_nothing, "P2", 6),
         (actions_reach_their_end_unnoticed, "P9", 6),
         (children_are_told_no_state, "P9", 6),
@@ -145,7 +145,7 @@ def test_a_planted_bug_is_found(
         ("old lease still writes", "lease z", 2),
         ("confirm on own authority", "IllegalMove", 399),
         ("confirm answered for a child", "is confirmed in", 42),
-        ("anti-affinity off by one", "group z", 6),
+        ("anti-affinity off by one", "group z", 74),
         ("holds are never reaped", "over and still there", 37),
         ("found nowhere and not ended", "P11 z", 520),
         ("a restored zone works on", "P11 z", 562),
