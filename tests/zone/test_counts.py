@@ -37,10 +37,19 @@ def test_news_of_a_project_are_read_from_what_has_changed_since(tmp_path: Path) 
     sql(zone, "UPDATE instances SET changed_seq = 4 WHERE project_id = 'project-1'")
     own = news(4)
     sql(zone, "DELETE FROM instances WHERE project_id = 'project-1'")
-    # then the news are those of its own, as another process reads them, and its other rows are not read
+    # then the news are those of its own, as another process reads them
     assert (before, others, own, news(5)) == ((1, 1), (1, 1), (4, 4), (0, 0))
-    (plan,) = sqlite_plans(zone.store, lambda tx: usage.newest_change(tx, zone.uuid, "project-1", 3))
-    assert "ix_instances_changes (caller_id=? AND changed_seq>?)" in plan
+
+
+@pytest.mark.sqlite
+def test_news_of_a_project_are_looked_for_by_what_there_is_less_of(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+
+    first = sqlite_plans(zone.store, lambda tx: usage.newest_change(tx, zone.uuid, "project-1"))
+    later = sqlite_plans(zone.store, lambda tx: usage.later_change(tx, zone.uuid, "project-1", 3))
+
+    assert ["(caller_id=? AND project_id=?" in plan for plan in first] == [True]
+    assert ["ix_instances_changes (caller_id=? AND changed_seq>?)" in plan for plan in later] == [True]
 
 
 def test_the_sizes_of_a_project_are_summed_up_without_its_ended_instances(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -28,15 +27,27 @@ _open_boots = sa.select(sa.func.count().label("number")).where(
 _OPEN_BOOTS = Prepared(_open_boots)
 _OPEN_BOOTS_OF_PROJECT = Prepared(_open_boots.where(_reservation.project_id == sa.bindparam("project")))
 
-# By the index of changes, from the newest on.
+_of_project = sa.and_(
+    _instance.caller_id == sa.bindparam("caller"), _instance.project_id == sa.bindparam("project")
+)
+# By the index of projects, since the newest change of a small project may be far from the zone's newest.
 _NEWEST_CHANGE = Prepared(
-    sa.select(_instance.uuid, _instance.changed_seq)
+    sa.select(sa.func.coalesce(sa.func.max(_instance.changed_seq + 0), 0).label("number")).where(_of_project)
+)
+# By the index of changes, from the newest on.
+_LATER_CHANGE = Prepared(
+    sa.select(_instance.changed_seq)
     .where(_instance.caller_id == sa.bindparam("caller"), _instance.changed_seq > sa.bindparam("after"))
     .where(unindexed(_instance.project_id) == sa.bindparam("project"))
     .order_by(_instance.changed_seq.desc())
     .limit(1)
 )
-_CHANGE_OF = Prepared(sa.select(_instance.changed_seq).where(_instance.uuid == sa.bindparam("uuid")))
+_CHANGE = Prepared(
+    sa.select(_instance.changed_seq)
+    .where(_instance.caller_id == sa.bindparam("caller"), _instance.changed_seq == sa.bindparam("number"))
+    .where(unindexed(_instance.project_id) == sa.bindparam("project"))
+    .limit(1)
+)
 
 _HOLDS = Prepared(
     sa.select(sa.func.count().label("number"))
@@ -63,29 +74,23 @@ def instances(tx: Connection, caller_id: str, project_id: str | None = None) -> 
     return int(_INSTANCES_OF_PROJECT.first(tx, caller=caller_id, project=project_id).number)
 
 
-class NewestChange(NamedTuple):
-    """The newest change of a project's instances, and the instance that it changed."""
-
-    uuid: str
-    number: int
+def newest_change(tx: Connection, caller_id: str, project_id: str) -> int:
+    """Read the number of the newest change of a project's instances; 0 for a project without any."""
+    return int(_NEWEST_CHANGE.first(tx, caller=caller_id, project=project_id).number)
 
 
-NO_CHANGE = NewestChange("", 0)
-
-
-def newest_change(tx: Connection, caller_id: str, project_id: str, after: int = 0) -> NewestChange | None:
-    """Read the newest change of a project's instances of a higher number than `after`; None for none.
+def later_change(tx: Connection, caller_id: str, project_id: str, after: int) -> int | None:
+    """Read the number of the newest change of a project's instances above `after`; None for none.
 
     It looks through all changes of the zone since, newest first.
     """
-    rows = _NEWEST_CHANGE.all(tx, caller=caller_id, project=project_id, after=after)
-    return NewestChange(rows[0].uuid, rows[0].changed_seq) if rows else None
+    rows = _LATER_CHANGE.all(tx, caller=caller_id, project=project_id, after=after)
+    return int(rows[0].changed_seq) if rows else None
 
 
-def is_newest(tx: Connection, change: NewestChange) -> bool:
-    """Tell whether an instance is there, and was not changed since; true of `NO_CHANGE`."""
-    rows = _CHANGE_OF.all(tx, uuid=change.uuid)
-    return [row.changed_seq for row in rows] == [change.number] or change == NO_CHANGE
+def has_change(tx: Connection, caller_id: str, project_id: str, number: int) -> bool:
+    """Tell whether one of a project's instances was changed last by the change of this number."""
+    return bool(_CHANGE.all(tx, caller=caller_id, project=project_id, number=number))
 
 
 @dataclass(frozen=True)

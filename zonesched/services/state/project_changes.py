@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from zonesched.store import usage
 from zonesched.store.store import Store, Transaction
-from zonesched.store.usage import NO_CHANGE, NewestChange
 
 MAX_PROJECTS = 1000
 """Limit of remembered projects; above it the oldest is forgotten."""
@@ -15,10 +14,10 @@ MAX_PROJECTS = 1000
 
 @dataclass(frozen=True)
 class _Seen:
-    """The newest change of a project, when the zone's numbers were these."""
+    """The number of a project's newest change, 0 for none, when the zone's numbers were these."""
 
     in_zone: tuple[int, ...]
-    newest: NewestChange
+    newest: int
 
 
 class ProjectChanges:
@@ -45,16 +44,16 @@ class ProjectChanges:
                 self._known[project_id] = seen
                 while len(self._known) > MAX_PROJECTS:
                     del self._known[next(iter(self._known))]
-        number = seen.newest.number
         # As of the zone itself: a change may end after one of a higher number.
-        return number, min(number, watermark)
+        return seen.newest, min(seen.newest, watermark)
 
-    def _newest(self, tx: Transaction, project_id: str, seen: _Seen | None) -> NewestChange:
+    def _newest(self, tx: Transaction, project_id: str, seen: _Seen | None) -> int:
         if seen is not None:
             # What had ended by then was seen; the newest may have been pruned since.
             _, seen_until, *_ = seen.in_zone
-            if later := usage.newest_change(tx, self._zone_uuid, project_id, seen_until):
+            later = usage.later_change(tx, self._zone_uuid, project_id, seen_until)
+            if later is not None:
                 return later
-            if usage.is_newest(tx, seen.newest):
+            if not seen.newest or usage.has_change(tx, self._zone_uuid, project_id, seen.newest):
                 return seen.newest
-        return usage.newest_change(tx, self._zone_uuid, project_id) or NO_CHANGE
+        return usage.newest_change(tx, self._zone_uuid, project_id)
