@@ -18,6 +18,8 @@ from cryptography.x509.oid import NameOID
 
 Talk = Callable[["Conversation"], None]
 HOUR = datetime.timedelta(hours=1)
+HEAD_OF_1000 = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
+"""Head of an answer of 1,000 bytes."""
 
 
 class Conversation:
@@ -143,6 +145,19 @@ def answer(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
     """A plain HTTP answer with its right length."""
     lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def drips_its_head(peer: Conversation) -> None:
+    """Answer with a head, slowly, byte by byte."""
+    peer.read_request()
+    peer.drip(HEAD_OF_1000, pause_s=0.02)
+
+
+def drips_its_body(peer: Conversation) -> None:
+    """Answer at once with a head, and then with a body, slowly, byte by byte."""
+    peer.read_request()
+    peer.say(HEAD_OF_1000)
+    peer.drip(bytes(1000), pause_s=0.02)
 
 
 class Authority:

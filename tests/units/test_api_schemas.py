@@ -134,6 +134,10 @@ def test_an_integer_that_is_far_too_large_is_refused_with_what_is_accepted(numbe
     assert "from -2147483647 to 2147483647" in refusal.message
 
 
+def test_a_text_of_an_integer_that_a_field_may_take_is_refused_for_its_type() -> None:
+    assert refusal_of(BootBody, a_body(num_instances="2147483647")).code == "wrong_type"
+
+
 @pytest.mark.parametrize(
     ("given_counts", "expected"),
     [

@@ -15,7 +15,15 @@ from cryptography import x509
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.builders.raw_server import HOUR, Authority, Conversation, RawServer, answer
+from tests.builders.raw_server import (
+    HOUR,
+    Authority,
+    Conversation,
+    RawServer,
+    answer,
+    drips_its_body,
+    drips_its_head,
+)
 from zonesched import conf as options
 from zonesched.deadline_socket import LOOK_S, Deadline
 from zonesched.errors import ChildUnreachable, ConfigError
@@ -384,23 +392,9 @@ def test_a_dead_port_cannot_be_reached(transport: Sender) -> None:
     assert failure(transport, f"http://127.0.0.1:{port}") == "child_unreachable"
 
 
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
-
-
 def _reads_and_hangs(peer: Conversation) -> None:
     peer.read_request()
     peer.hang()
-
-
-def _drips_its_head(peer: Conversation) -> None:
-    peer.read_request()
-    peer.drip(HEAD, pause_s=0.02)
-
-
-def _drips_its_body(peer: Conversation) -> None:
-    peer.read_request()
-    peer.say(HEAD)
-    peer.drip(bytes(1000), pause_s=0.02)
 
 
 def _drips_chunks(peer: Conversation) -> None:
@@ -417,8 +411,8 @@ def _continues_for_ever(peer: Conversation) -> None:
 SLOW_TALKS = [
     Conversation.hang,
     _reads_and_hangs,
-    _drips_its_head,
-    _drips_its_body,
+    drips_its_head,
+    drips_its_body,
     _drips_chunks,
     _continues_for_ever,
 ]

@@ -15,7 +15,14 @@ import requests
 from cryptography import x509
 from requests.adapters import BaseAdapter
 
-from tests.builders.raw_server import Authority, Conversation, RawServer
+from tests.builders.raw_server import (
+    HEAD_OF_1000,
+    Authority,
+    Conversation,
+    RawServer,
+    drips_its_body,
+    drips_its_head,
+)
 from tests.builders.stub_zone import fault
 from zonesched.compute import connection
 from zonesched.compute.connection import ZoneConnection, ZoneRefused, ZoneUnavailable
@@ -83,21 +90,7 @@ def test_an_answer_that_is_no_json_is_none_of_a_zone() -> None:
         connection.call("GET", "/servers")
 
 
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
-
-
-def _drips_its_head(peer: Conversation) -> None:
-    peer.read_request()
-    peer.drip(HEAD, pause_s=0.02)
-
-
-def _drips_its_body(peer: Conversation) -> None:
-    peer.read_request()
-    peer.say(HEAD)
-    peer.drip(bytes(1000), pause_s=0.02)
-
-
-@pytest.mark.parametrize("talk", [_drips_its_head, _drips_its_body])
+@pytest.mark.parametrize("talk", [drips_its_head, drips_its_body])
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_a_call_ends_in_time_however_slowly_the_zone_answers(
     tmp_path: Path, scheme: str, talk: Callable[[Conversation], None]
@@ -115,7 +108,7 @@ def test_a_call_ends_in_time_however_slowly_the_zone_answers(
 def test_an_answer_that_breaks_off_does_not_blame_the_url() -> None:
     def talk(peer: Conversation) -> None:
         peer.read_request()
-        peer.say(HEAD + b"{}")
+        peer.say(HEAD_OF_1000 + b"{}")
 
     with RawServer(talk) as server, pytest.raises(ZoneUnavailable, match="broke off its answer"):
         ZoneConnection(server.url, "", "").call("GET", "/servers")

@@ -59,7 +59,7 @@ def _is_large_integer(given: object) -> bool:
         case float():
             return given.is_integer() and abs(given) > MAX_INT
         case str():
-            return re.fullmatch("-?[0-9]{10,}", given) is not None
+            return re.fullmatch("-?[0-9]+", given) is not None and abs(float(given)) > MAX_INT
         case _:
             return False
 

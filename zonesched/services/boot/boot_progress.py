@@ -76,7 +76,7 @@ class Progress:
         return self.needing[0].flavor if self.needing else AS_BOOTED
 
     @property
-    def sizes(self) -> int:
+    def flavor_count(self) -> int:
         """The number of flavors, that of the boot included, for each of which its instances need a select."""
         resized: list[Flavor] = []
         for flavor in self.flavors.values():

@@ -261,7 +261,7 @@ class _Boot:
     @property
     def _may_select(self) -> bool:
         # Instances that were resized need selects of their own, one after the other.
-        return bool(self._reservation.selects < self._zone.conf.max_attempts * self._at.sizes)
+        return bool(self._reservation.selects < self._zone.conf.max_attempts * self._at.flavor_count)
 
     def _next_select_at(self) -> float:
         """Return when to ask again zones that did not answer: after a growing pause, while holds last."""
