@@ -131,7 +131,7 @@ def _run(
         cpu_s = [cpu_seconds(pids) - before for pids, before in zip(levels, cpu_before_s, strict=True)]
     finally:
         decisions.close()
-    return _line(found, instances, [seconds_of / (seconds + warm_s) for seconds_of in cpu_s])
+    return _line(found, instances, [seconds_of / (found.seconds + warm_s) for seconds_of in cpu_s])
 
 
 def _levels(zones: Sequence[ZoneProcess], sizes: Sequence[int]) -> Iterator[Sequence[ZoneProcess]]:
@@ -141,8 +141,6 @@ def _levels(zones: Sequence[ZoneProcess], sizes: Sequence[int]) -> Iterator[Sequ
 
 
 def _line(found: Measured, instances: int, cpus_used: Sequence[float]) -> Mapping[str, Any]:
-    if not found.boots:
-        raise StartFailed("no boot was decided")
     times_ms = sorted(stamps.ms for stamps in found.boots)
     waits_ms = sorted(second * 1000 for second in found.waited_s)
     claimed = sum(stamps.claimed for stamps in found.boots)

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.boot_times.load import measure
+from benchmarks.boot_times.stamps import Decisions, Stamps
+from benchmarks.zone_trees.client import ZoneClient
 from tests.builders.tree import Tree, a_host
 
 pytestmark = pytest.mark.once
@@ -40,6 +43,30 @@ def test_a_boot_is_stamped_when_it_was_received_and_when_it_was_decided(tmp_path
     tree.settle(1)
     # then the row says when that was
     assert stamps() == (received_at, received_at + 3.0)
+
+
+def test_a_boot_of_each_client_is_measured_however_long_it_takes() -> None:
+    class Client(ZoneClient):
+        def __init__(self) -> None:
+            pass
+
+        def call(self, *_told: object) -> dict[str, str]:
+            return {"reservation_id": "r-1"}
+
+    class Decided(Decisions):
+        def __init__(self) -> None:
+            pass
+
+        def wait(self, reservation_id: str, timeout_s: float) -> Stamps:
+            return Stamps(received_at=1.0, settled_at=2.0, claimed=1)
+
+    # given a machine on which no boot begins within the time that is measured
+    clients: list[ZoneClient] = [Client(), Client(), Client()]
+    # when boots are measured
+    found = measure(clients, Decided(), "small", 1, warm_s=0.0, seconds=0.0, check=lambda: None)
+    # then each client has had one
+    assert len(found.boots) == len(found.waited_s) == 3
+    assert found.seconds > 0
 
 
 @pytest.mark.slow
