@@ -283,6 +283,16 @@ def test_the_lists_of_a_builtin_scheduler_say_what_its_columns_say() -> None:
     assert Subscriber(schedulers().default.plugins).weigh_hosts(spec, []) == []
 
 
+def test_a_weight_may_be_a_number_of_numpy() -> None:
+    class InNumPy(DRIVERS["SimpleScheduler"]):  # type: ignore[valid-type, name-defined]
+        def weigh_hosts(self, spec: RequestSpec, hosts: Any) -> Any:
+            return [line | {"weight": np.int64(line["weight"])} for line in super().weigh_hosts(spec, hosts)]
+
+    offer = InNumPy(schedulers().default.plugins).offer(OfferRequest(three_hosts(), a_spec(4)))
+
+    assert [pick.weight for pick in offer.picks] == [1, 2, 2, 3]
+
+
 def test_a_subclass_may_narrow_the_hosts() -> None:
     offer = own_scheduler("PickyScheduler").default.offer(
         OfferRequest(three_hosts(), a_spec(9, alternates=3))

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import repeat
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -258,8 +259,8 @@ class BaseScheduler:
         index_of = {name: index for index, name in enumerate(names)}
         for line in answer:
             weight, index = line.get("weight"), index_of.get(line.get("hostname", ""))
-            if index is None or not isinstance(weight, int) or isinstance(weight, bool):
+            if index is None or isinstance(weight, bool) or not isinstance(weight, Integral):
                 log.error("weigh_hosts of %s gave %r", self.name, line)
                 raise WeigherFailed(self.name)
-            weights[index] = min(max(weight, 0), MAX_WEIGHT)
+            weights[index] = min(max(int(weight), 0), MAX_WEIGHT)
         return weights
