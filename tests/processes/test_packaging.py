@@ -92,7 +92,9 @@ def test_a_wheel_has_the_samples_and_the_migrations_in_it(tmp_path: Path) -> Non
     subprocess.run(build, cwd=source, check=True, capture_output=True)
     names = {str(path.relative_to(built)) for path in built.rglob("*") if path.is_file()}
     package = CHECKOUT / "zonesched"
-    sources = [path for kind in ("*.py", "*.mako", "*.html", "assets/*") for path in package.rglob(kind)]
+    sources = [
+        path for kind in ("*.py", "py.typed", "*.mako", "*.html", "assets/*") for path in package.rglob(kind)
+    ]
     wanted = {str(path.relative_to(CHECKOUT)) for path in sources}
     wanted |= {f"zonesched/etc/{sample.file}" for sample in SAMPLES}
     assert {name for name in names if "__pycache__" not in name} == wanted

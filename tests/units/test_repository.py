@@ -131,6 +131,12 @@ def test_the_changelog_begins_with_this_version() -> None:
     assert newest == project["version"] == zonesched.__version__
 
 
+def test_the_package_says_that_it_has_types() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
+    assert "py.typed" in project["tool"]["setuptools"]["package-data"]["zonesched"]
+    assert (PACKAGE / "py.typed").is_file()
+
+
 def test_the_license_is_the_one_that_is_declared() -> None:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
     text = (CHECKOUT / "LICENSE").read_text()
