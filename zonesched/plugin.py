@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections.abc import Callable, Iterable
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
 from zonesched.errors import ConfigError, ZoneschedError
@@ -31,17 +31,29 @@ def load_dotted(option: str, path: str, known: Iterable[str]) -> object:
 def load_named(option: str, group: str, name: str, known: Iterable[str]) -> object:
     """Return the object of the entry point `name` of `group`, or else the object at the dotted path `name`.
 
-    Raise ConfigError as `load_dotted` does.
+    Raise ConfigError as `load_dotted` and `entry_point_of` do, or if the entry point cannot be loaded.
     """
-    found = entry_points(group=group, name=name)
-    if not found:
-        return load_dotted(option, name, known)
+    which = f"Option {option}: the entry point {name!r} of {group}"
+    found = entry_point_of(which, group, name)
+    if found is None:
+        return load_dotted(option, name, (*known, *sorted(entry_points(group=group).names)))
     try:
-        return next(iter(found)).load()
+        return found.load()
     except Exception as error:
-        raise ConfigError(
-            f"Option {option}: the entry point {name!r} of {group} cannot be loaded: {error}", field=option
-        ) from error
+        why = f"{type(error).__name__}: {error}"
+        raise ConfigError(f"{which} cannot be loaded: {why}", field=option) from error
+
+
+def entry_point_of(which: str, group: str, name: str) -> EntryPoint | None:
+    """Return the entry point of this name; None if there is none.
+
+    Raise ConfigError, which begins with `which`, if several packages have one: which one is found first
+    depends on the machine.
+    """
+    found = {each.value: each for each in entry_points(group=group, name=name)}
+    if len(found) > 1:
+        raise ConfigError(f"{which} is in several packages: {', '.join(sorted(found))}.")
+    return next(iter(found.values()), None)
 
 
 def created(option: str, name: str, create: Callable[[], T]) -> T:

@@ -143,6 +143,10 @@ def test_a_filter_of_an_installed_package_is_found_by_its_entry_point(
     assert available.known["gpu_kind"] is available.known["GpuKindFilter"]
     with pytest.raises(ConfigError, match=r"'broken' .* cannot be loaded"):
         filters_of(tmp_path, "enabled_filters = broken")
+    with pytest.raises(
+        ConfigError, match=r"Did you mean gpu_kind\? Accepted: .*, gpu_kind, or a dotted path"
+    ):
+        filters_of(tmp_path, "enabled_filters = gpu_kidn")
 
 
 # -- the request -------------------------------------------------------------------------------------------
