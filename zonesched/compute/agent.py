@@ -16,7 +16,8 @@ from typing import Protocol
 from zonesched import tracing
 from zonesched.compute.client import BATCH, ZoneIdentity
 from zonesched.compute.connection import ZoneRefused, ZoneUnavailable
-from zonesched.compute.driver import DRIVER_FAILED, Driver
+from zonesched.compute.driver import DRIVER_FAILED, Driver, HasConsole
+from zonesched.compute.driver_events import readable
 from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.lease import Lease
 from zonesched.compute.machine import (
@@ -125,7 +126,7 @@ class Agent:
             driver.hold(replace(lease, until_s=ends_at))
         is_settled = rhythm.fence_after_s == lease.until_s == math.inf
         self._renew_at = math.inf if is_settled else clock.monotonic()
-        self._take([Found(tuple(driver.found()))])
+        self._take(readable([Found(tuple(driver.found()))]))
 
     @property
     def has_lapsed(self) -> bool:
@@ -143,7 +144,7 @@ class Agent:
 
     def step(self) -> float:
         """Do what is due; return the seconds until something may be due again."""
-        self._take(self._driver.poll())
+        self._take(readable(self._driver.poll()))
         if self._clock.monotonic() >= self._call_at:
             self._call_zone()
         return self._pause_s()
@@ -275,7 +276,7 @@ class Agent:
         self._asked_consoles = fetched.consoles
         self._fetch_at = self._clock.monotonic() + self._rhythm.poll_s
         self.note_heartbeat()
-        self._take(self._driver.poll())
+        self._take(readable(self._driver.poll()))
 
     def _fetch_known(self) -> Fetched:
         """Fetch from a zone that has heard what is here since it was last restored from a copy.
@@ -309,10 +310,11 @@ class Agent:
     def _bring_consoles(self) -> None:
         """Send the outputs asked for; the zone asks again at the next poll for what does not arrive."""
         asked, self._asked_consoles = self._asked_consoles, ()
-        can_read = CONSOLE_TRAIT in self._driver.traits
+        driver = self._driver
+        consoles = driver if isinstance(driver, HasConsole) and CONSOLE_TRAIT in driver.traits else None
         for ask in asked:
             try:
-                output = text_of(self._driver.read_console(ask.key)) if can_read else None
+                output = text_of(consoles.read_console(ask.key)) if consoles else None
             except Exception:
                 log.exception("the driver failed to read the console of instance %s", ask.key.uuid)
                 continue

@@ -12,7 +12,8 @@ from zonesched.compute.desired_state import Desired
 from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.lease import Lease
 from zonesched.compute.machine import DriverEvent, Key, Wanted
-from zonesched.errors import ConfigError
+from zonesched.errors import ConfigError, ZoneschedError
+from zonesched.plugin import entry_point_of
 from zonesched.seams import Clock
 
 ENTRY_POINT_GROUP = "zonesched.compute_drivers"
@@ -45,7 +46,7 @@ class Driver(Protocol):
         """
 
     def found(self) -> Sequence[Key]:
-        """Return the instances of an earlier agent, once, before any other call.
+        """Return the instances of an earlier agent, once, before any other call that is about instances.
 
         `poll` reports their status, and Found for one that only comes to light later.
         """
@@ -74,13 +75,6 @@ class Driver(Protocol):
     def come_back(self, wanted: Wanted) -> None:
         """Start an instance again as it was before `leave`, or before it was fenced. `poll` reports Built."""
 
-    def read_console(self, key: Key) -> bytes:
-        """Return the newest `MAX_CONSOLE_BYTES` of an instance's output; none for one that is not there.
-
-        Called only where `traits` has COMPUTE_CONSOLE. An output is the instance's own: nothing of the
-        host is added to it.
-        """
-
     def destroy(self, key: Key) -> None:
         """Start ending an instance; a missing one counts as ended."""
 
@@ -99,6 +93,17 @@ class HasWork(Protocol):
 
     def work(self) -> float:
         """Do what there is to do; return the seconds until it is called again."""
+
+
+@runtime_checkable
+class HasConsole(Protocol):
+    """A driver that can read what its instances print, and says so by the trait COMPUTE_CONSOLE."""
+
+    def read_console(self, key: Key) -> bytes:
+        """Return the newest `MAX_CONSOLE_BYTES` of an instance's output; none for one that is not there.
+
+        An output is the instance's own: nothing of the host is added to it.
+        """
 
 
 @runtime_checkable
@@ -151,24 +156,39 @@ class DriverFactory(Protocol):
     def __call__(self, settings: DriverSettings, clock: Clock) -> Driver: ...
 
 
+def make_driver(connection_type: str, settings: DriverSettings, clock: Clock) -> Driver:
+    """Make the driver of this name. Raises DriverUnknown, and ConfigError where it cannot be made."""
+    factory = load_driver(connection_type)
+    try:
+        driver = factory(settings, clock)
+    except (ZoneschedError, OSError, ValueError):
+        # The driver says itself what is wrong with its settings or its machine.
+        raise
+    except Exception as error:
+        raise ConfigError(f"connection_type {connection_type!r} cannot be created: {error!r}") from error
+    missing = [name for name in vars(Driver) if not name.startswith("_") and not hasattr(driver, name)]
+    if missing:
+        raise ConfigError(
+            f"connection_type {connection_type!r} is no driver: it has no {', '.join(missing)}."
+        )
+    if isinstance(driver.traits, str) or not isinstance(driver.traits, Collection):
+        raise ConfigError(f"connection_type {connection_type!r}: its traits are no set of texts.")
+    return driver
+
+
 def load_driver(connection_type: str) -> DriverFactory:
     """Find the factory by the name of an entry point or by `package.module:Name`. Raises DriverUnknown."""
-    found = entry_points(group=ENTRY_POINT_GROUP)
-    if connection_type in found.names:
-        try:
-            return cast(DriverFactory, found[connection_type].load())
-        except ImportError as error:
-            raise DriverUnknown(
-                f"connection_type {connection_type!r} cannot be loaded: {error}. It may need an extra of its"
-                f" package, such as zonesched[{connection_type}]."
-            ) from error
+    which = f"connection_type {connection_type!r}"
+    found = entry_point_of(which, ENTRY_POINT_GROUP, connection_type)
     module, separator, name = connection_type.partition(":")
-    if not separator:
-        raise DriverUnknown(
-            f"connection_type {connection_type!r} does not exist. Accepted: {', '.join(sorted(found.names))},"
-            " or package.module:Name."
-        )
+    if found is None and not separator:
+        names = ", ".join(sorted(entry_points(group=ENTRY_POINT_GROUP).names))
+        raise DriverUnknown(f"{which} does not exist. Accepted: {names}, or package.module:Name.")
     try:
-        return cast(DriverFactory, getattr(importlib.import_module(module), name))
-    except (ImportError, AttributeError) as error:
-        raise DriverUnknown(f"connection_type {connection_type!r} cannot be loaded: {error}") from error
+        return cast(DriverFactory, found.load() if found else getattr(importlib.import_module(module), name))
+    except Exception as error:
+        # The author of the module needs to see any error that its import raises.
+        message = f"{which} cannot be loaded: {type(error).__name__}: {error}"
+        if found and isinstance(error, ImportError):
+            message += f". It may need an extra of its package, such as zonesched[{connection_type}]."
+        raise DriverUnknown(message) from error

@@ -28,7 +28,7 @@ from zonesched.compute.driver import (
     HasHost,
     HasWork,
     LibvirtSettings,
-    load_driver,
+    make_driver,
 )
 from zonesched.compute.inventory import InventoryHost, read_inventory
 from zonesched.compute.inventory_fields import InventoryError
@@ -217,7 +217,7 @@ def main(
             ),
         )
         _look_at(state_folder)
-        driver = load_driver(connection_type)(settings, clock)
+        driver = make_driver(connection_type, settings, clock)
         hosts = listed if listed is not None else _own_host(driver, state_folder)
         hosts = [host.with_traits(driver.traits) for host in hosts]
         fence_after_s = math.inf if fence_after is None else fence_after

@@ -1,0 +1,53 @@
+"""Check of the events of a driver, which may be anybody's: one wrong event must not cost another instance."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import TypeGuard
+
+from zonesched.compute.desired_state import Observed, Power
+from zonesched.compute.machine import Built, Changed, Destroyed, DriverEvent, Failed, Fenced, Found, Key, Left
+
+log = logging.getLogger(__name__)
+
+
+def readable(events: Iterable[object]) -> Sequence[DriverEvent]:
+    """Return the events that have the form of one; log each of the others, which the driver has to mend."""
+    return [event for event in events if _is_event(event)]
+
+
+def _is_event(event: object) -> TypeGuard[DriverEvent]:
+    if not _has_its_form(event):
+        log.error("the driver gave an event of the wrong form, which is ignored: %r", event)
+        return False
+    return True
+
+
+def _has_its_form(event: object) -> bool:
+    match event:
+        case Found(tuple(keys)):
+            return all(map(_is_key, keys))
+        case Built(key, observed) | Changed(key, observed):
+            return _is_key(key) and _is_observed(observed)
+        case Failed(key, reason):
+            return _is_key(key) and isinstance(reason, str)
+        case Left(key, leaves_for, reason):
+            return _is_key(key) and isinstance(leaves_for, int) and isinstance(reason, str)
+        case Fenced(key) | Destroyed(key):
+            return _is_key(key)
+    return False
+
+
+def _is_key(key: object) -> bool:
+    match key:
+        case Key(str(), int()):
+            return True
+    return False
+
+
+def _is_observed(observed: object) -> bool:
+    match observed:
+        case Observed(int(), Power(), str(), int()):
+            return True
+    return False
