@@ -104,6 +104,7 @@ def test_the_environment_sets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         ("auth_strategy = keystone", "auth_strategy", "Accepted: one of http_basic, noauth."),
         ("allow_admin_api = perhaps", "allow_admin_api", "Accepted: true or false."),
         ("zone_nmae = x", "zone_nmae", "Did you mean zone_name?"),
+        ("transport_url = amqp://u:a$b@127.0.0.1/v", "transport_url", "Write $$ for a $ itself."),
         ("quite_another = x", "quite_another", "`zonesched config sample zone` lists them all."),
         ("zone_name =", "zone_name", "'' is not accepted. Accepted: a printable text of 1 to 128 bytes."),
         ("zone_name = a\tb", "zone_name", "'a\\tb' is not accepted."),
@@ -196,8 +197,11 @@ def test_a_file_that_is_not_there_or_of_another_form_is_named(tmp_path: Path) ->
     with pytest.raises(ConfigError, match=r"Section \[zone\] in .*z\.conf"):
         conf.load([str(tmp_path / "z.conf")])
     (tmp_path / "b.conf").write_bytes(b"[DEFAULT]\nzone_name = \xff\n")
-    with pytest.raises(ConfigError, match=r"b\.conf cannot be read"):
+    with pytest.raises(ConfigError, match=r"b\.conf is not a text in UTF-8"):
         conf.load([str(tmp_path / "b.conf")])
+    (tmp_path / "m.conf").write_text("[DEFAULT]\n", encoding="utf-8-sig")
+    with pytest.raises(ConfigError, match=r"m\.conf begins with a byte order mark"):
+        conf.load([str(tmp_path / "m.conf")])
 
 
 @pytest.mark.parametrize(("name", "value"), [("api_threads", 0), ("api_threads", "x"), ("no_such", 1)])

@@ -86,13 +86,19 @@ def _read_file(name: str) -> dict[str, str]:
         raise ConfigError(f"The configuration file {name} does not exist.")
     sections: dict[str, dict[str, list[str]]] = {}
     try:
+        if Path(name).read_text(encoding="utf-8").startswith("\ufeff"):
+            raise ConfigError(
+                f"The configuration file {name} begins with a byte order mark: save it without."
+            )
         cfg.ConfigParser(name, sections).parse()
     except iniparser.ParseError as error:
         # The message leaves the line out, since it may hold a key.
         raise ConfigError(
             f"The configuration file {name} cannot be read: line {error.lineno}: {error.msg}"
         ) from None
-    except (cfg.Error, UnicodeDecodeError, OSError) as error:
+    except UnicodeDecodeError:
+        raise ConfigError(f"The configuration file {name} is not a text in UTF-8.") from None
+    except (cfg.Error, OSError) as error:
         raise ConfigError(f"The configuration file {name} cannot be read: {error}") from error
     for section in sections:
         if section != "DEFAULT":
@@ -139,6 +145,11 @@ def _override(conf: Conf, option: Any, value: Any) -> None:
 def _read(conf: Conf, option: Any, written: str) -> None:
     try:
         value = conf[option.dest]
+    except (cfg.NoSuchOptError, cfg.TemplateSubstitutionError):
+        raise ConfigError(
+            f"Option {option.name}: a $ in its value names no option to refer to. Write $$ for a $ itself.",
+            field=option.name,
+        ) from None
     except (cfg.Error, ValueError):
         raise refused_value(option, written) from None
     # An option of a number that is left empty reads as None.
