@@ -199,6 +199,10 @@ class TestInventory:
             self.read(tmp_path, text, "hosts.json")
         assert said in str(caught.value)
 
+    def test_a_file_of_a_spreadsheet_begins_with_a_mark_that_is_no_part_of_it(self, tmp_path: Path) -> None:
+        [host] = self.read(tmp_path, "\ufeffname,VCPU\r\nh1,2\r\n")
+        assert host.name == "h1"
+
     def test_a_missing_file_is_named(self, tmp_path: Path) -> None:
         with pytest.raises(InventoryError, match=r"none\.csv: cannot be read"):
             read_inventory(tmp_path / "none.csv")

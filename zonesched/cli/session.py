@@ -163,7 +163,7 @@ def read_secret(path: Path) -> str:
 def read_text(path: Path) -> str:
     """Read a file of text. Raises UsageError if it is none."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise click.UsageError(f"{path} is not a text in UTF-8") from None
 

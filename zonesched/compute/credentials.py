@@ -45,7 +45,7 @@ def read_credentials(path: Path) -> Credentials:
     """Read the file. Raises CredentialsError."""
     parser = configparser.ConfigParser(interpolation=None)
     try:
-        parser.read_string(path.read_text(encoding="utf-8"))
+        parser.read_string(path.read_text(encoding="utf-8-sig"))
         section = parser[SECTION]
     except (OSError, UnicodeDecodeError) as error:
         said = error.strerror if isinstance(error, OSError) else error

@@ -69,7 +69,7 @@ class InventoryHost:
 def read_inventory(path: Path) -> list[InventoryHost]:
     """Read the hosts of a file, in its order. Raises InventoryError."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InventoryError(f"{path}: cannot be read: {error}") from error
     rows = json_rows(text) if path.suffix == ".json" else csv_rows(text)

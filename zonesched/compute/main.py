@@ -283,7 +283,7 @@ def _credentials(file: Path | None, zone_url: str, username: str, password_file:
     password = os.environ.get("ZONESCHED_PASSWORD", "") or from_file.password
     if password_file:
         try:
-            password = password_file.read_text(encoding="utf-8").strip()
+            password = password_file.read_text(encoding="utf-8-sig").strip()
         except UnicodeDecodeError:
             raise CredentialsError(f"{password_file} is not a text in UTF-8") from None
         if not password:
