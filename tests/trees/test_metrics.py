@@ -141,6 +141,21 @@ def test_a_boot_is_counted_from_its_acceptance_to_its_last_instance(tree: Tree) 
     assert labelled(root, "zonesched_instances") == {("ACTIVE",): 5}
 
 
+def test_a_server_that_is_shelved_is_counted_by_the_status_that_it_shows(tree: Tree) -> None:
+    root = tree.nodes["root"]
+    boot_to_the_end(tree, 1)
+    (server,) = root.client().get("/servers").json["servers"]
+
+    root.client().post(f"/servers/{server['id']}/action", {"shelve": None})
+    for _ in range(2):
+        tree.settle()
+        for node in tree.nodes.values():
+            PlayedAgent(node).converge()
+    tree.settle()
+
+    assert labelled(root, "zonesched_instances") == {("SHELVED_OFFLOADED",): 1}
+
+
 def test_a_boot_that_fits_nowhere_is_counted_by_its_reason(tree: Tree) -> None:
     root = tree.nodes["root"]
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from prometheus_client.core import GaugeMetricFamily
 
+from zonesched.model.desired_state import STATUS_WITHOUT_POWER
+from zonesched.model.placement import InstanceStatus
 from zonesched.services.zone import Zone
 from zonesched.store import tallies
 from zonesched.store.outages import log_unreadable
@@ -43,7 +45,11 @@ class RowGauges:
             return
         yield _database_up(True)
         found = counted.tallies
-        yield _gauge("instances", "Instances by status.", ("status",), _by_name(found.instances))
+        by_status = {
+            STATUS_WITHOUT_POWER[InstanceStatus(stored)].value: number
+            for stored, number in found.instances.items()
+        }
+        yield _gauge("instances", "Instances by status.", ("status",), _by_name(by_status))
         yield _gauge(
             "placements",
             "Placements by state, of those that wait for a call, a confirm or an agent.",
