@@ -13,6 +13,7 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -131,6 +132,15 @@ class TestHowItEnds:
             url = f"http://127.0.0.1:{free.getsockname()[1]}"
         assert run(["zone", "list", "--zone-url", url], Session()) == 3
         assert capsys.readouterr().err == f"zonesched: {url} cannot be reached (zone_unreachable)\n"
+
+    def test_a_zone_that_wants_tls_may_serve_https(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            closing = threading.Thread(target=lambda: server.accept()[0].close())
+            closing.start()
+            url = f"http://127.0.0.1:{server.getsockname()[1]}"
+            assert run(["zone", "list", "--zone-url", url], Session()) == 3
+            closing.join()
+        assert "closed the connection; does it serve https://? (zone_unreachable)" in capsys.readouterr().err
 
     def test_a_zone_that_does_not_answer_in_time_is_unreachable(
         self, capsys: pytest.CaptureFixture[str]

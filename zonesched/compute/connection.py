@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import requests
 from requests.adapters import BaseAdapter
-from urllib3.exceptions import ReadTimeoutError
+from urllib3.exceptions import ProtocolError, ReadTimeoutError
 
 from zonesched.compute.timed_adapter import TimedAdapter
 
@@ -104,7 +104,8 @@ class ZoneConnection:
         except requests.ConnectionError as error:
             if _is_late(error):
                 raise self._late() from None
-            raise ZoneUnavailable(f"{self.zone_url} cannot be reached") from None
+            hint = ": it closed the connection; does it serve https://?" if self._is_cut(error) else ""
+            raise ZoneUnavailable(f"{self.zone_url} cannot be reached{hint}") from None
         except UnicodeEncodeError:
             # It is the caller's text, not the URL, that is none.
             raise
@@ -120,6 +121,10 @@ class ZoneConnection:
             # The file of CA certificates is not there.
             raise ZoneUnavailable(f"{self.zone_url}: {error}") from None
         return self._answer(reply, content)
+
+    def _is_cut(self, error: requests.ConnectionError) -> bool:
+        """Tell whether a connection without TLS ended without an answer, as a zone with TLS ends it."""
+        return self.zone_url.startswith("http:") and any(isinstance(e, ProtocolError) for e in error.args)
 
     def _late(self) -> ZoneUnavailable:
         return ZoneUnavailable(f"{self.zone_url} did not answer within {self._timeout_s:g} s")
