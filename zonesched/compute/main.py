@@ -82,8 +82,19 @@ log = logging.getLogger(__name__)
     show_default=True,
     help="Name of this agent in the zone; each agent of a zone needs its own.",
 )
-@click.option("--connection-type", default="fake", show_default=True, help="The driver.")
-@click.option("--heartbeat-seconds", type=SECONDS, default=10.0, show_default=True)
+@click.option(
+    "--connection-type",
+    default="fake",
+    show_default=True,
+    help="The driver: `fake`, `process`, `libvirt`, one of an installed package, or package.module:Name.",
+)
+@click.option(
+    "--heartbeat-seconds",
+    type=SECONDS,
+    default=10.0,
+    show_default=True,
+    help="Time without another call to the zone until a heartbeat.",
+)
 @click.option("--poll-seconds", type=SECONDS, default=2.0, show_default=True, help="Interval between polls.")
 @click.option(
     "--fence-after",
@@ -154,10 +165,34 @@ log = logging.getLogger(__name__)
     help="Time that a guest may take to shut down before it is powered off.",
 )
 @click.option("--log-format", type=click.Choice(log_lines.FORMATS), default="text", show_default=True)
-@click.option("--fake-build-seconds", type=FiniteFloat(min=0, max=86400.0), default=0.0, show_default=True)
-@click.option("--fake-failure-rate", type=FiniteFloat(0, 1), default=0.0, show_default=True)
-@click.option("--fake-action-seconds", type=FiniteFloat(min=0, max=86400.0), default=0.0, show_default=True)
-@click.option("--fake-action-failure-rate", type=FiniteFloat(0, 1), default=0.0, show_default=True)
+@click.option(
+    "--fake-build-seconds",
+    type=FiniteFloat(min=0, max=86400.0),
+    default=0.0,
+    show_default=True,
+    help="How long the driver `fake` takes to build.",
+)
+@click.option(
+    "--fake-failure-rate",
+    type=FiniteFloat(0, 1),
+    default=0.0,
+    show_default=True,
+    help="Share of builds that fail, from 0 to 1.",
+)
+@click.option(
+    "--fake-action-seconds",
+    type=FiniteFloat(min=0, max=86400.0),
+    default=0.0,
+    show_default=True,
+    help="How long an action takes.",
+)
+@click.option(
+    "--fake-action-failure-rate",
+    type=FiniteFloat(0, 1),
+    default=0.0,
+    show_default=True,
+    help="Share of actions that fail, from 0 to 1.",
+)
 @click.option("--fake-seed", default="", help="Seed that selects the builds and actions that fail.")
 @click.version_option(package_name="zonesched")
 def main(
