@@ -12,6 +12,9 @@ from zonesched.errors import ConfigError, ZoneschedError
 
 T = TypeVar("T")
 
+ANY_ERROR = (Exception, SystemExit)
+"""Errors that a plugin's code may raise; a `sys.exit` in it must end no thread of a zone."""
+
 
 def load_dotted(option: str, path: str, known: Iterable[str]) -> object:
     """Return the object at the dotted path `package.module.Name`.
@@ -23,7 +26,7 @@ def load_dotted(option: str, path: str, known: Iterable[str]) -> object:
         raise unknown_name(option, path, known)
     try:
         return getattr(importlib.import_module(module_name), attribute)
-    except Exception as error:
+    except ANY_ERROR as error:
         # The author of the module needs to see any error that its import raises.
         raise unknown_name(option, path, known, f" ({type(error).__name__}: {error})") from error
 
@@ -39,7 +42,7 @@ def load_named(option: str, group: str, name: str, known: Iterable[str]) -> obje
         return load_dotted(option, name, (*known, *sorted(entry_points(group=group).names)))
     try:
         return found.load()
-    except Exception as error:
+    except ANY_ERROR as error:
         why = f"{type(error).__name__}: {error}"
         raise ConfigError(f"{which} cannot be loaded: {why}", field=option) from error
 
@@ -62,7 +65,7 @@ def created(option: str, name: str, create: Callable[[], T]) -> T:
         return create()
     except ZoneschedError:
         raise
-    except Exception as error:
+    except ANY_ERROR as error:
         raise ConfigError(f"Option {option}: {name} cannot be created: {error!r}", field=option) from error
 
 

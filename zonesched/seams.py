@@ -183,7 +183,8 @@ class ThreadLoop:
                 return
             try:
                 pause_s = self._step()
-            except Exception:
+            except BaseException:
+                # Also a SystemExit, which would end this thread without a word.
                 log.exception("background step %s failed", self._name)
                 pause_s = self.retry_pause_s
             if pause_s > 0.0:

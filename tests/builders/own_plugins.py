@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,13 @@ class BrokenFilter(BaseHostFilter):
 
     def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
         raise ZeroDivisionError(f"on {host_state.host}")
+
+
+class ExitingFilter(BaseHostFilter):
+    """Ends the program, as its author takes a zone to be one."""
+
+    def host_passes(self, host_state: HostState, spec: RequestSpec) -> bool:
+        sys.exit("no such host")
 
 
 class WrongShapeFilter(BaseHostFilter):

@@ -620,7 +620,9 @@ def test_a_filter_of_the_documents_form_works() -> None:
     assert [pick.host_id for pick in offer.picks] == ["1f", "1f", "1f"]
 
 
-@pytest.mark.parametrize("name", ["BrokenFilter", "WrongShapeFilter", "BrokenAfterPicksFilter"])
+@pytest.mark.parametrize(
+    "name", ["BrokenFilter", "ExitingFilter", "WrongShapeFilter", "BrokenAfterPicksFilter"]
+)
 def test_a_filter_that_fails_refuses_the_request_in_its_own_name(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:

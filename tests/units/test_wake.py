@@ -147,6 +147,29 @@ def test_a_loop_says_once_that_its_pause_was_ended(
     assert found == heard
 
 
+def test_a_step_that_exits_ends_no_loop(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # given a loop whose first step exits and whose second one is the last
+    steps: list[str] = []
+
+    def step() -> float:
+        steps.append("step")
+        if len(steps) == 1:
+            raise SystemExit(3)
+        loop.stop()
+        return 0.0
+
+    monkeypatch.setattr(ThreadLoop, "retry_pause_s", 0.0)
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: None)
+    loop = ThreadLoop("exits", step)
+    # when
+    loop.thread.run()
+    # then
+    assert len(steps) == 2
+    assert "background step exits failed" in caplog.text
+
+
 def test_a_wake_up_during_a_poll_makes_the_next_poll_due_at_once() -> None:
     # given
     boots = BootQueue()

@@ -351,7 +351,7 @@ class Agent:
         for instruction in instructions:
             try:
                 self._carry_out(instruction)
-            except Exception:
+            except (Exception, SystemExit):
                 # Instructions are given once, so all others have to be carried out now.
                 log.exception("the driver failed to %s", type(instruction).__name__.lower())
                 failed += _failure(instruction)

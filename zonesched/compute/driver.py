@@ -13,7 +13,7 @@ from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.lease import Lease
 from zonesched.compute.machine import DriverEvent, Key, Wanted
 from zonesched.errors import ConfigError, ZoneschedError
-from zonesched.plugin import entry_point_of
+from zonesched.plugin import ANY_ERROR, entry_point_of
 from zonesched.seams import Clock
 
 ENTRY_POINT_GROUP = "zonesched.compute_drivers"
@@ -164,7 +164,7 @@ def make_driver(connection_type: str, settings: DriverSettings, clock: Clock) ->
     except (ZoneschedError, OSError, ValueError):
         # The driver says itself what is wrong with its settings or its machine.
         raise
-    except Exception as error:
+    except ANY_ERROR as error:
         raise ConfigError(f"connection_type {connection_type!r} cannot be created: {error!r}") from error
     missing = [name for name in vars(Driver) if not name.startswith("_") and not hasattr(driver, name)]
     if missing:
@@ -186,7 +186,7 @@ def load_driver(connection_type: str) -> DriverFactory:
         raise DriverUnknown(f"{which} does not exist. Accepted: {names}, or package.module:Name.")
     try:
         return cast(DriverFactory, found.load() if found else getattr(importlib.import_module(module), name))
-    except Exception as error:
+    except ANY_ERROR as error:
         # The author of the module needs to see any error that its import raises.
         message = f"{which} cannot be loaded: {type(error).__name__}: {error}"
         if found and isinstance(error, ImportError):

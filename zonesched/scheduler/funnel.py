@@ -22,6 +22,7 @@ from zonesched.model.own_zone import FORCE_HINTS, IGNORE_HINT, REQUESTED_HINT, n
 from zonesched.model.place import ChildPlace, LocalPlace
 from zonesched.model.request_spec import Policy, RequestSpec
 from zonesched.model.work_deadline import OutOfTime
+from zonesched.plugin import ANY_ERROR
 from zonesched.scheduler.aggregate_limits import NO_LIMITS, AggregateLimits
 from zonesched.scheduler.free_slots import have_free_slots
 from zonesched.scheduler.offer import OfferRequest
@@ -125,7 +126,7 @@ def _asked(host_filter: BaseHostFilter, question: Callable[P, R], *given: P.args
         return question(*given, **named)
     except ZoneschedError:
         raise
-    except Exception as error:
+    except ANY_ERROR as error:
         log.exception("host filter %s failed", host_filter.name)
         raise FilterFailed(host_filter.name) from error
 

@@ -13,6 +13,7 @@ from zonesched.model.build_plan import MAX_WEIGHT
 from zonesched.model.decision_trace import ScorePart
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import CostFunction, CostWeighing, RequestSpec
+from zonesched.plugin import ANY_ERROR
 from zonesched.scheduler.base_scheduler import BaseScheduler
 from zonesched.weights.contract import WeigherFailed
 
@@ -72,7 +73,7 @@ class LeastCostScheduler(BaseScheduler):
             costs = np.asarray(self.plugins.costs.named(function.name).costs(hosts, spec), dtype=np.float64)
         except ZoneschedError:
             raise
-        except Exception as error:
+        except ANY_ERROR as error:
             log.exception("cost function %s failed", function.name)
             raise WeigherFailed(function.name) from error
         if costs.shape != (len(hosts),) or not np.isfinite(costs).all():

@@ -18,6 +18,7 @@ from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import Flavor, Image, RequestSpec, ScoreWeighing, WeigherScale
 from zonesched.model.work_deadline import NO_DEADLINE, WorkDeadline
+from zonesched.plugin import ANY_ERROR
 from zonesched.scheduler.scale import BLOCK, Range, blocks, choose_scale, has_extent, scaled
 from zonesched.weights.contract import BaseHostWeigher, WeigherFailed
 from zonesched.weights.registry import HostWeighers
@@ -107,7 +108,7 @@ def _answer(name: str, question: Callable[[], R]) -> R:
         return question()
     except ZoneschedError:
         raise
-    except Exception as error:
+    except ANY_ERROR as error:
         log.exception("weigher %s failed", name)
         raise WeigherFailed(name) from error
 

@@ -17,6 +17,7 @@ from zonesched.model.decision_trace import HostScore
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import Policy, RequestSpec, Weighing
 from zonesched.model.work_deadline import OutOfTime
+from zonesched.plugin import ANY_ERROR
 from zonesched.scheduler.best import best
 from zonesched.scheduler.choice import THE_BEST, Choice, Lots
 from zonesched.scheduler.free_slots import free_slots
@@ -61,7 +62,7 @@ class HostWeighing:
             return self.weigh(hosts)
         except ZoneschedError:
             raise
-        except Exception as error:
+        except ANY_ERROR as error:
             log.exception("scheduler %s failed to weigh", self.scheduler_name)
             raise WeigherFailed(self.scheduler_name) from error
 

@@ -11,7 +11,7 @@ from zonesched.errors import ConfigError, WeighingUnknown
 from zonesched.model.arrays import Floats
 from zonesched.model.host_view import HostView
 from zonesched.model.metadata_numbers import MetadataNumbers
-from zonesched.plugin import created, load_named
+from zonesched.plugin import ANY_ERROR, created, load_named
 from zonesched.weights.affinity import ServerGroupSoftAffinityWeigher, ServerGroupSoftAntiAffinityWeigher
 from zonesched.weights.build_failure import BuildFailureWeigher
 from zonesched.weights.contract import BaseHostWeigher
@@ -105,7 +105,7 @@ class HostWeighers:
 def _multiplier(name: str, weigher: BaseHostWeigher) -> float:
     try:
         multiplier = float(weigher.weight_multiplier())
-    except Exception as error:
+    except ANY_ERROR as error:
         raise ConfigError(
             f"Option {OPTION}: the multiplier of {name} cannot be read: {error!r}", field=OPTION
         ) from error
