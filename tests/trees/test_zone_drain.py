@@ -19,6 +19,7 @@ from tests.trees.test_actions_in_tree import Scene, a_scene
 from tests.trees.test_migrate import a_server_below
 from tests.trees.test_shelve_in_tree import differences, full, places, zone_of
 from zonesched.cli.session import Session
+from zonesched.services.children.pending_calls import PendingCalls
 
 pytestmark = pytest.mark.same_statements
 
@@ -362,6 +363,49 @@ def test_without_room_the_command_ends_and_says_which_has_no_place(
     assert len(there(scene)) == IN_REGION - 1
 
 
+def test_without_room_no_more_leave_than_may_at_a_time_and_the_next_run_places_those_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # given
+    scene = a_scene(tmp_path)
+    full(scene, "leaf-b")
+    full(scene, "root")
+    run = Drains(scene, capsys)
+    # when
+    listed = []
+    for _ in range(2):
+        assert run("--watch", "--parallel", "2", "-o", "json") == 1
+        listed.append({(row["id"], row["error_code"]) for row in json.loads(run.command.out)})
+    stayed = len(there(scene))
+    scene.tree.register("root", [a_host("r9", vcpus=24)])
+    code = run("--watch", "--parallel", "2")
+    # then
+    assert listed[0] == listed[1]
+    assert [reason for _, reason in listed[0]] == ["no_valid_host"] * 2
+    assert stayed == IN_REGION - 2
+    assert code == 0
+    assert there(scene) == []
+    assert differences(scene.tree) == []
+
+
+def test_one_that_has_left_and_has_no_place_yet_is_on_its_way(tmp_path: Path) -> None:
+    # given
+    scene = with_room(tmp_path)
+    set_state(scene, "disabled")
+    first = drain(scene, 2).json["drain"]["asked"]
+    # and a child that is not told yet that the zone needs the old places no more
+    PendingCalls(scene.root.zone).step()
+    for uuid in first:
+        scene.tree.network.fault(scene.tree.nodes["region"].url, Dead(path=f"/servers/{uuid}"))
+    while len(there(scene)) == IN_REGION:
+        scene.go_on(1)
+    # when
+    found = drain(scene, 2).json["drain"]
+    # then
+    assert len(first) == 2
+    assert (sorted(found["asked"] + found["on_their_way"]), found["waiting"]) == (first, IN_REGION - 2)
+
+
 def test_a_drain_whose_answer_is_lost_follows_those_that_leave_and_lets_no_more_leave(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -384,7 +428,7 @@ def test_a_drain_whose_answer_is_lost_follows_those_that_leave_and_lets_no_more_
     assert (code, run.command.out) == (0, "region is empty\n")
     last = run.command.err.splitlines()[-1]
     assert last == "region: 7 instances placed elsewhere, 0 on their way, 0 wait, 0 stay"
-    assert most == 3
+    assert 1 < most <= 3
 
 
 def test_a_drain_ends_whatever_the_owners_of_its_servers_do_meanwhile(

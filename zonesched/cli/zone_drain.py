@@ -76,8 +76,8 @@ def drain(session: Session, name_or_id: str, parallel: int, watch: bool) -> None
 class Drain:
     """State of a drain as one run of the command knows it.
 
-    `asked`: the instances that it, or an earlier run, has let leave and that have no new place yet;
-    `leaving`: those of them that are still in the child; `left`: how many the child has.
+    `asked`: the instances that it, or an earlier run, has let leave and that have no new place yet; `left`:
+    how many the child has.
     """
 
     session: Session
@@ -86,7 +86,6 @@ class Drain:
     parallel: int
     asked: set[str] = field(default_factory=set)
     placed: int = 0
-    leaving: set[str] = field(default_factory=set)
     left: int = 0
     failed: list[Left] = field(default_factory=list)
     refused: list[Left] = field(default_factory=list)
@@ -94,7 +93,7 @@ class Drain:
     @property
     def staying(self) -> list[Left]:
         """Instances that cannot leave, and instances that left and have no place since."""
-        return [*self.refused, *self.failed]
+        return [*{one.id: one for one in [*self.refused, *self.failed]}.values()]
 
     @property
     def is_empty(self) -> bool:
@@ -106,16 +105,16 @@ class Drain:
         for id in sorted(self.asked):
             self._follow(id)
         # Where one has found no place, the next would find none either.
-        count = 0 if self.failed else max(0, self.parallel - len(self.asked - self.leaving))
+        count = 0 if self.failed else self.parallel
         path, body = f"/zones/{self.child_id}/action", {"drain": {"count": count}}
         found: Mapping[str, Any] = self.session.call("POST", path, body)["drain"]
-        self.leaving = set(found["asked"])
-        self.asked |= self.leaving | set(found["on_their_way"])
+        self.asked |= set(found["asked"]) | set(found["on_their_way"])
         self.refused = [Left(**one) for one in found["staying"]]
+        unlisted = {one.id for one in self.failed} - {one.id for one in self.refused}
         self.left = found["leaving"] + found["waiting"] + found["staying_count"]
         progress.show(
             f"{self.name}: {self.placed} instances placed elsewhere, {len(self.asked)} on their way,"
-            f" {found['waiting']} wait, {found['staying_count'] + len(self.failed)} stay{self._last_error()}"
+            f" {found['waiting']} wait, {found['staying_count'] + len(unlisted)} stay{self._last_error()}"
         )
         goes_on = found["leaving"] or self.asked or (found["waiting"] and not self.failed)
         return not goes_on

@@ -14,12 +14,13 @@ from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.store import outcomes
 from zonesched.store import tables as t
 from zonesched.store.outcomes import ActionsEnded
-from zonesched.store.prepared import Prepared, one_of
+from zonesched.store.prepared import Prepared, is_in, one_of
 
 KEPT_PER_INSTANCE = 100
 """Ended actions beyond this number are deleted, the oldest first."""
 
 COLUMNS = t.instance_actions.c
+_LEFT = frozenset({PlacementState.RELEASING, PlacementState.RELEASED})
 _lock, _instance = t.instance_locks.c, t.instances.c
 _INSERT = Prepared(sa.insert(t.instance_actions))
 _IS_OPEN = COLUMNS.finished_at == 0.0
@@ -140,25 +141,41 @@ def names_of_last(tx: Connection, uuids: Sequence[str]) -> Mapping[str, str]:
 
 def on_their_way_from(tx: Connection, child_id: str, leaves: Collection[str], limit: int) -> list[str]:
     """List the instances that have left a child by such an action, and have no new place yet."""
+    under_way = t.instance_states.c.observed_generation < t.instance_states.c.generation
+    found = _placed_anew(child_id, leaves).where(under_way, _IS_OPEN)
+    return list(tx.execute(found.order_by(COLUMNS.uuid).limit(limit)).scalars())
+
+
+def without_place_from(tx: Connection, child_id: str, leaves: Collection[str]) -> Mapping[str, str]:
+    """Read why instances rest that have left a child by such an action, and found no new place, by uuid."""
+    has_failed = sa.and_(
+        COLUMNS.result == Result.ERROR.value, _instance.status == InstanceStatus.OFFLOADED.value
+    )
+    found = _placed_anew(child_id, leaves).join(t.instances, _instance.uuid == COLUMNS.uuid)
+    statement = found.add_columns(COLUMNS.reason).where(has_failed).order_by(COLUMNS.uuid)
+    return {row.uuid: row.reason for row in tx.execute(statement)}
+
+
+def _placed_anew(child_id: str, leaves: Collection[str]) -> sa.Select[Any]:
+    """Select instances whose newest desired state places them anew after they have left a child so."""
     place, state, left = t.placements.c, t.instance_states.c, t.instance_actions.alias()
-    places = t.placements.alias()
-    statement = (
+    places, before = t.placements.alias(), t.instance_actions.alias()
+    last_other = sa.select(sa.func.max(before.c.generation)).where(
+        before.c.uuid == COLUMNS.uuid, before.c.action != "evacuate"
+    )
+    last_left = sa.select(sa.func.max(places.c.number)).where(
+        places.c.uuid == COLUMNS.uuid, is_in(places.c.state, _LEFT)
+    )
+    return (
         sa.select(COLUMNS.uuid)
         .join(t.instance_states, state.uuid == COLUMNS.uuid)
         .join(left, left.c.uuid == COLUMNS.uuid)
         .join(t.placements, place.uuid == COLUMNS.uuid)
-        .where(state.observed_generation < state.generation)
-        .where(COLUMNS.action == "evacuate", _IS_OPEN)
-        .where(left.c.action.in_(leaves), left.c.generation == COLUMNS.generation - 1)
-        .where(place.child_id == child_id)
-        .where(
-            place.number
-            == sa.select(sa.func.max(places.c.number))
-            .where(places.c.uuid == COLUMNS.uuid, places.c.state == PlacementState.RELEASED.value)
-            .scalar_subquery()
-        )
+        .where(COLUMNS.action == "evacuate", COLUMNS.generation == state.generation)
+        .where(left.c.action.in_(leaves), left.c.generation == last_other.scalar_subquery())
+        .where(place.child_id == child_id, is_in(place.state, _LEFT))
+        .where(place.number == last_left.scalar_subquery())
     )
-    return list(tx.execute(statement.order_by(COLUMNS.uuid).limit(limit)).scalars())
 
 
 def insert(tx: Connection, actions: Sequence[InstanceAction]) -> None:

@@ -42,6 +42,8 @@ DRAINS = {"drain": Power.RUNNING, "drain stopped": Power.STOPPED}
 
 MOST_LISTED = 1000
 
+UNPLACED = "The server has left the child zone, and rests without a place."
+
 MESSAGES = {
     "server_of_parent": "The server belongs to a parent zone: drain this zone there.",
     "rebuild_elsewhere_refused": "The server's owner wants no rebuild elsewhere (rebuild_elsewhere: false).",
@@ -86,9 +88,24 @@ class _Waits:
 _Verdict = _Leaves | _Stays | _IsLeaving | _Waits
 
 
-def drain(zone: Zone, caller: Caller, child_id: str, count: int) -> Drained:
-    """Let instances leave a disabled child until `count` are leaving: a repeat lets no more leave.
+@dataclass(frozen=True)
+class _Found:
+    """The instances in a child, and those that a drain has let leave it.
 
+    `drained`: those in the child that leave by a drain; `on_their_way`: those that have left and are being
+    placed; `without_place`: those that have left and rest, each with the reason.
+    """
+
+    here: Sequence[tuple[_Here, _Verdict]]
+    drained: Sequence[str]
+    on_their_way: Sequence[str]
+    without_place: Sequence[tuple[Instance, str]]
+
+
+def drain(zone: Zone, caller: Caller, child_id: str, count: int) -> Drained:
+    """Let instances leave a disabled child until `count` are on their way: a repeat lets no more leave.
+
+    Those that have left it and found no place are placed again first.
     Raises NotFound, and Conflict for a child that is not disabled.
     """
     if children.show(zone.store, zone.children, child_id).state != children.DISABLED:
@@ -97,36 +114,63 @@ def drain(zone: Zone, caller: Caller, child_id: str, count: int) -> Drained:
             code="child_not_disabled",
             field="drain",
         )
-    found, drained, on_their_way = zone.store.read(partial(_look, zone, child_id))
-    leaving_now = sum(isinstance(verdict, _IsLeaving) for _, verdict in found)
-    ready = [one.instance.uuid for one, verdict in found if isinstance(verdict, _Leaves)]
-    chosen = ready[: max(0, count - leaving_now)]
+    found = zone.store.read(partial(_look, zone, child_id))
+    leaving_now = sum(isinstance(verdict, _IsLeaving) for _, verdict in found.here)
+    ready = [one.instance.uuid for one, verdict in found.here if isinstance(verdict, _Leaves)]
+    room = max(0, count - leaving_now - len(found.on_their_way))
+    # Where these find no place, further ones would find none either.
+    again = [row.uuid for row, _ in found.without_place if leaving.may_be_rebuilt(row)][:room]
+    chosen = ready[: room - len(again)]
     asked = zone.store.write(partial(_leave, zone, caller, child_id, chosen)) if chosen else []
     wake_for(zone.wake, [one.place for one in asked])
+    if again:
+        again = zone.store.write(partial(_place_again, zone, caller, child_id, again))
+        zone.wake.boots()
     staying = [
         Staying(one.instance.uuid, one.instance.name, verdict.code, MESSAGES.get(verdict.code, ""))
-        for one, verdict in found
+        for one, verdict in found.here
         if isinstance(verdict, _Stays)
     ]
+    staying += [
+        Staying(row.uuid, row.name, reason, UNPLACED)
+        for row, reason in found.without_place
+        if row.uuid not in again
+    ]
     return Drained(
-        asked=[*(one.instance.uuid for one in asked), *drained],
-        on_their_way=on_their_way,
+        asked=[*(one.instance.uuid for one in asked), *found.drained],
+        on_their_way=[*again, *found.on_their_way],
         leaving=leaving_now + len(asked),
-        waiting=sum(isinstance(v, _Waits) for _, v in found) + len(ready) - len(asked),
+        waiting=sum(isinstance(v, _Waits) for _, v in found.here) + len(ready) - len(asked),
         staying=staying[:MOST_LISTED],
         staying_count=len(staying),
     )
 
 
-def _look(
-    zone: Zone, child_id: str, tx: Transaction
-) -> tuple[list[tuple[_Here, _Verdict]], list[str], list[str]]:
-    """Judge all instances in a child; return also those that leave and those that left, once drained."""
-    found = [(one, _judge(zone, tx, one)) for one in _present(tx, child_id)]
-    leaving_ = [one.instance.uuid for one, verdict in found if isinstance(verdict, _IsLeaving)][:MOST_LISTED]
+def _look(zone: Zone, child_id: str, tx: Transaction) -> _Found:
+    here = [(one, _judge(zone, tx, one)) for one in _present(tx, child_id)]
+    leaving_ = [one.instance.uuid for one, verdict in here if isinstance(verdict, _IsLeaving)][:MOST_LISTED]
     names = instance_actions.names_of_last(tx, leaving_)
-    on_their_way = instance_actions.on_their_way_from(tx, child_id, DRAINS.keys(), MOST_LISTED)
-    return found, [uuid for uuid in leaving_ if names.get(uuid) in DRAINS], on_their_way
+    reasons = instance_actions.without_place_from(tx, child_id, DRAINS.keys())
+    rows = instances.read_by_uuid(tx, sorted(reasons))
+    return _Found(
+        here=here,
+        drained=[uuid for uuid in leaving_ if names.get(uuid) in DRAINS],
+        on_their_way=instance_actions.on_their_way_from(tx, child_id, DRAINS.keys(), MOST_LISTED),
+        without_place=[(rows[uuid], reason) for uuid, reason in reasons.items()],
+    )
+
+
+def _place_again(
+    zone: Zone, caller: Caller, child_id: str, uuids: Sequence[str], tx: Transaction
+) -> list[str]:
+    """Place those of these instances anew that still rest without a place; return them."""
+    locks.instances(tx, uuids)
+    resting = sorted(instance_actions.without_place_from(tx, child_id, DRAINS.keys()).keys() & set(uuids))
+    change, now = identity.next_change(tx), zone.clock.now()
+    rows, states = instances.read_by_uuid(tx, resting), instance_states.read(tx, resting)
+    powers = {uuid: states[uuid].state.desired.power for uuid in resting}
+    leaving.place_anew(tx, change, list(rows.values()), powers, caller.user_id, now)
+    return resting
 
 
 def place_anew(zone_uuid: str, tx: Transaction, change: int, resting: Iterable[str], now: float) -> None:
