@@ -31,10 +31,16 @@ _LIVING = Prepared(
 _OF_INSTANCE = Prepared(
     sa.select(t.moves).where(COLUMNS.uuid == sa.bindparam("uuid")).order_by(*_NEWEST_FIRST)
 )
+_TURN = sa.func.row_number().over(
+    partition_by=(t.instances.c.caller_id, t.instances.c.project_id),
+    order_by=(COLUMNS.next_step_at, COLUMNS.id),
+)
+"""Counts the due moves of one project: the first ones of all projects come first."""
 _DUE = Prepared(
     sa.select(t.moves)
+    .join(t.instances, t.instances.c.uuid == COLUMNS.uuid)
     .where(COLUMNS.next_step_at <= sa.bindparam("now"), t.MOVE_IS_LIVING)
-    .order_by(COLUMNS.next_step_at, COLUMNS.id)
+    .order_by(_TURN, COLUMNS.next_step_at, COLUMNS.id)
     .limit(sa.bindparam("max_rows"))
 )
 IS_HELD_FOR_A_MOVE = (
@@ -214,7 +220,7 @@ def last_numbers(tx: Connection, uuids: Sequence[str]) -> Mapping[str, int]:
 
 
 def due(tx: Connection, now: float, limit: int) -> list[Move]:
-    """Read at most `limit` living moves that a worker may take a step with now."""
+    """Read at most `limit` living moves that a worker may take a step with now, of all projects in turn."""
     return [_from_row(row) for row in _DUE.all(tx, now=now, max_rows=limit)]
 
 

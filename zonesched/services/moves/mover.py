@@ -6,6 +6,7 @@ All other steps are taken in the transaction of the agent's report that they fol
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 
 from zonesched.model.move_steps import MoveKind, MoveState
@@ -23,7 +24,9 @@ from zonesched.store.outages import log_failed
 from zonesched.store.placements import ClaimedHost, Placement
 from zonesched.store.store import Transaction
 
-BATCH = 100
+BATCH = 25
+"""Moves that are leased in one transaction; those of another project wait for no more of them."""
+
 PAUSE_S = 2.0
 
 _NO_HOST = {MoveKind.MIGRATION: "move_no_valid_host", MoveKind.RESIZE: "resize_no_valid_host"}
@@ -33,7 +36,7 @@ def work(zone: Zone) -> float:
     """Take a step with each move that is due; return the seconds until the next look."""
     now = zone.clock.now()
     found = zone.store.read(lambda tx: moves.due(tx, now, BATCH))
-    for move in found:
+    for move in zone.store.write(partial(_lease, zone, found)) if found else ():
         try:
             _go_on(zone, move)
         except Exception as error:
@@ -41,23 +44,24 @@ def work(zone: Zone) -> float:
     return 0.0 if len(found) == BATCH else PAUSE_S
 
 
+def _lease(zone: Zone, found: Sequence[Move], tx: Transaction) -> list[Move]:
+    """Take moves for this worker alone: whoever read one before can store nothing any more.
+
+    Locked as for any step: a worker that claims for a move ends its transaction first. One whose step fails
+    is due again after the lease, so that it keeps no other one waiting.
+    """
+    locks.instances(tx, [move.uuid for move in found])
+    until = zone.clock.now() + zone.conf.boot_lease
+    leased = [moves.step(tx, move, next_step_at=until) for move in found]
+    return [move for move in leased if move is not None]
+
+
 def _go_on(zone: Zone, move: Move) -> None:
     if move.state is MoveState.PLACING:
-        leased = zone.store.write(partial(_lease, zone, move))
-        if leased is not None:
-            _place(zone, leased)
+        _place(zone, move)
         return
     zone.store.write(partial(_end_overdue, zone, move))
     zone.wake.agents(zone.store.read(lambda tx: placements.read_by_uuid(tx, [move.uuid])))
-
-
-def _lease(zone: Zone, move: Move, tx: Transaction) -> Move | None:
-    """Take a move for this worker alone: whoever read it before can store nothing any more.
-
-    Locked as for any step: a worker that claims for the move ends its transaction first.
-    """
-    locks.instances(tx, [move.uuid])
-    return moves.step(tx, move, next_step_at=zone.clock.now() + zone.conf.boot_lease)
 
 
 def _place(zone: Zone, move: Move) -> None:
