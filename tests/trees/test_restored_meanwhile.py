@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from sqlalchemy import event
@@ -15,9 +17,12 @@ from tests.builders.real_agent import RealAgent, a_machine
 from tests.builders.restored import Before, Scene, a_scene, a_tree
 from tests.builders.wsgi_transport import Dead
 from zonesched.errors import ChildUnreachable
+from zonesched.model.placement import BuildState, InstanceChange, InstanceStatus
 from zonesched.services.audit import audit
 from zonesched.services.recovery import read_from_children
-from zonesched.store import identity, instances
+from zonesched.store import identity, instances, recovery
+from zonesched.store.recovery import Kind
+from zonesched.zones.child import Changes
 
 
 @pytest.fixture
@@ -302,6 +307,41 @@ def test_a_late_process_that_cannot_read_a_child_takes_away_nothing_that_another
     assert scene.agents["leaf"].uuids() == kept
     assert scene.servers() == dict.fromkeys(kept, "ACTIVE")
     nothing_is_wrong(scene.tree)
+
+
+class EndlessChild:
+    """Answers of a child whose feed never ends: every page has new instances."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count()
+
+    def changes(self, cursor: str, timeout_s: float) -> Changes:
+        uuids = [str(UUID(int=next(self._numbers))) for _ in range(2)]
+        lines = [InstanceChange(uuid, 1, InstanceStatus.ACTIVE, BuildState.CONFIRMED) for uuid in uuids]
+        return Changes(tuple(lines), uuids[-1], more=True)
+
+    def request_of(self, uuid: str, timeout_s: float) -> None:
+        return None
+
+
+def test_a_child_that_tells_of_instances_without_end_fills_the_zone_with_a_bounded_number(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given a restored zone with one instance in its child
+    scene.booted(1)
+    scene.restore("region", scene.copy("region"))
+    monkeypatch.setattr(read_from_children, "FREE_INSTANCES", 7)
+    zone = scene.tree.nodes["region"].zone
+    (known,) = zone.children.snapshot()
+    liar: Any = EndlessChild()
+    # when
+    for _ in range(2):
+        with pytest.raises(ChildUnreachable):
+            read_from_children._read(zone, known.child.id, liar)
+    # then
+    found = zone.store.read(lambda tx: recovery.count_of(tx, Kind.CHILD, known.child.id))
+    assert found == 14
+    assert zone.restored.is_under_way
 
 
 def test_a_recovery_does_not_end_while_an_agent_tells_anew_what_it_has(scene: Scene) -> None:

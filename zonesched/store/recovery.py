@@ -195,6 +195,14 @@ def forget_of(tx: Connection, kind: Kind, holder_id: str) -> None:
     tx.execute(sa.delete(t.found_instances).where(_found.kind == kind.value, _found.holder_id == holder_id))
 
 
+def count_of(tx: Connection, kind: Kind, holder_id: str) -> int:
+    """Count the instances that a holder has told of so far."""
+    this = (_found.kind == kind.value, _found.holder_id == holder_id)
+    return int(
+        tx.execute(sa.select(sa.func.count()).select_from(t.found_instances).where(*this)).scalar_one()
+    )
+
+
 def forget_in_child(tx: Connection, child_id: str, uuids: Sequence[str]) -> None:
     """Forget what a child has told so far of these instances."""
     for some in claims.chunks(uuids):

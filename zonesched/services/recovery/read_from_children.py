@@ -6,15 +6,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from zonesched.errors import ChildUnreachable
 from zonesched.model.placement import COUNTED_STATUSES, BuildState, InstanceChange
 from zonesched.services.life.given_back import ahead_of
 from zonesched.services.recovery.talks import talk
 from zonesched.services.zone import Zone
 from zonesched.store import instance_states, instances, locks, recovery
+from zonesched.store.child_placements import count_in_child
 from zonesched.store.recovery import Found, Kind
 from zonesched.store.store import Transaction
 from zonesched.zones.child import Ready
 from zonesched.zones.client import ChildClient
+
+FREE_INSTANCES = 250_000
+INSTANCES_PER_PLACEMENT = 8
+"""Instances that a child may have: these, and so many for each that it has by the restored rows."""
 
 _COMPLAINT = "does not say what it has"
 
@@ -34,7 +40,8 @@ def _read(zone: Zone, child_id: str, client: ChildClient) -> None:
     """Read all that a child has, unless it was heard meanwhile; it is heard once it holds nothing.
 
     A confirm of before the restore may still come to what it holds, and what is confirmed then was found
-    nowhere. A hold that none comes to ends by itself.
+    nowhere. A hold that none comes to ends by itself. Raise ChildUnreachable for one that tells of more
+    instances than it can have: it may never end.
     """
     cursor, more, is_holding = "", True, False
     while more:
@@ -72,9 +79,15 @@ def _take(
         return False
     recovery.forget_in_child(tx, child_id, uuids)
     recovery.put(tx, found)
+    if recovery.count_of(tx, Kind.CHILD, child_id) > _most(tx, child_id):
+        raise ChildUnreachable("The child tells of too many instances.", code="child_invalid_answer")
     if is_last:
         recovery.hear(tx, Kind.CHILD, child_id)
     return True
+
+
+def _most(tx: Transaction, child_id: str) -> int:
+    return FREE_INSTANCES + INSTANCES_PER_PLACEMENT * count_in_child(tx, child_id)
 
 
 def _has_it(item: InstanceChange) -> bool:
