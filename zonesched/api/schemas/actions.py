@@ -26,7 +26,7 @@ from zonesched.api.schemas.server_details import DiskConfig, ServerSettings
 from zonesched.api.schemas.server_internals import ConsoleOutput
 from zonesched.api.schemas.servers import UserData
 from zonesched.api.schemas.services import Evacuation
-from zonesched.api.schemas.unsupported_actions import UnsupportedActions
+from zonesched.api.schemas.unsupported_actions import Nothing, UnsupportedActions, nothing
 from zonesched.model.console import ReadConsole
 from zonesched.model.desired_state import Action
 from zonesched.model.instance_action import (
@@ -114,11 +114,6 @@ class ServerEvacuation(Evacuation):
     )
 
 
-def _nothing(value: object) -> object:
-    """Read an object without members as null: OpenStack Nova does not look at the value."""
-    return None if value == {} else value
-
-
 class Unshelve(Schema):
     """The place that OpenStack Nova takes from 2.77 and 2.91 on; before, it does not look at it."""
 
@@ -126,12 +121,11 @@ class Unshelve(Schema):
     host: Text | None = None
 
 
-Nothing = Annotated[None, BeforeValidator(_nothing)]
 _MAY_BE_NULL = {"unshelve", "lock", "rescue", "migrate"}
 
 
 class ActionBody(UnsupportedActions):
-    """One action; null is the value of those without members, or an empty object but for `forceDelete`."""
+    """One action; null, or an empty object, is the value of those without members."""
 
     body_limit: ClassVar[BodyLimit] = WITH_MAP
 
@@ -143,7 +137,7 @@ class ActionBody(UnsupportedActions):
     resume: Nothing = None
     reboot: Reboot | None = None
     shelve: Nothing = None
-    unshelve: Annotated[Unshelve | None, BeforeValidator(_nothing)] = None
+    unshelve: Annotated[Unshelve | None, BeforeValidator(nothing)] = None
     lock: Lock | None = None
     unlock: Nothing = None
     rebuild: Rebuild | None = None
@@ -151,7 +145,7 @@ class ActionBody(UnsupportedActions):
     resize: Resize | None = None
     confirm_resize: Nothing = Field(default=None, alias="confirmResize")
     revert_resize: Nothing = Field(default=None, alias="revertResize")
-    force_delete: None = Field(default=None, alias="forceDelete")
+    force_delete: Nothing = Field(default=None, alias="forceDelete")
     evacuate: ServerEvacuation | None = None
     get_console_output: ConsoleOutput | None = Field(default=None, alias="os-getConsoleOutput")
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from zonesched.api.schemas.fields import Name, Schema, SpelledAmount, Text, TextMap
 
@@ -74,6 +74,15 @@ class State(Schema):
     state: Literal["active", "error"]
 
 
+def nothing(value: object) -> object:
+    """Read an object without members as null: OpenStack Nova does not look at the value."""
+    return None if value == {} else value
+
+
+Nothing = Annotated[None, BeforeValidator(nothing)]
+"""The value of an action without members."""
+
+
 def _named(key: str) -> Any:
     return Field(default=None, alias=key)
 
@@ -87,7 +96,7 @@ class UnsupportedActions(Schema):
     change_password: Password | None = _named("changePassword")
     create_backup: Backup | None = _named("createBackup")
     create_image: Snapshot | None = _named("createImage")
-    inject_network_info: None = _named("injectNetworkInfo")
+    inject_network_info: Nothing = _named("injectNetworkInfo")
     get_rdp_console: RdpConsole | None = _named("os-getRDPConsole")
     get_spice_console: SpiceConsole | None = _named("os-getSPICEConsole")
     get_serial_console: SerialConsole | None = _named("os-getSerialConsole")
@@ -98,8 +107,8 @@ class UnsupportedActions(Schema):
     remove_floating_ip: Address | None = _named("removeFloatingIp")
     remove_security_group: GroupName | None = _named("removeSecurityGroup")
     rescue: Rescue | None = None
-    reset_network: None = _named("resetNetwork")
-    restore: None = None
-    shelve_offload: None = _named("shelveOffload")
-    trigger_crash_dump: None = None
-    unrescue: None = None
+    reset_network: Nothing = _named("resetNetwork")
+    restore: Nothing = None
+    shelve_offload: Nothing = _named("shelveOffload")
+    trigger_crash_dump: Nothing = None
+    unrescue: Nothing = None
