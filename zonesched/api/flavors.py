@@ -16,9 +16,6 @@ from zonesched.services.catalog import flavors
 DESCRIBED, WITH_EXTRA_SPECS, SWAP_IS_NUMBER = 55, 61, 75
 """Microversions: with a description, with extra specs in lists, and a swap of 0 that is no empty text."""
 
-NOT_PUBLIC = ("false", "0")
-"""Values of the query's `is_public`."""
-
 _SORTED_BY: dict[str, Callable[[CatalogFlavor], Any]] = {
     "name": lambda found: found.flavor.name,
     "flavorid": lambda found: found.flavor.id,
@@ -139,16 +136,14 @@ def _list(call: Call, json_of: Callable[[Call, CatalogFlavor], dict[str, Any]]) 
 def _is_asked(call: Call, found: CatalogFlavor) -> bool:
     query = call.query
     # OpenStack Nova ignores is_public of others: they see what they may use.
-    is_of_kind = (
-        call.caller.role is not Role.ADMIN or query.is_public not in NOT_PUBLIC or not found.is_public
-    )
+    is_of_kind = call.caller.role is not Role.ADMIN or query.is_public is not False or not found.is_public
     return is_of_kind and found.flavor.ram_mb >= query.min_ram and found.flavor.disk_gb >= query.min_disk
 
 
 def _viewer(call: Call) -> Viewer:
     """Return whose flavors are listed: an admin who asks for public ones gets those of their project, too."""
-    is_any = call.query.is_public in ("none", *NOT_PUBLIC)
-    return flavors.viewer_of(call.caller) if is_any else SeesOfProject(call.caller.project_id)
+    is_public_only = call.query.is_public is True
+    return SeesOfProject(call.caller.project_id) if is_public_only else flavors.viewer_of(call.caller)
 
 
 def _access(call: Call, projects: Sequence[str]) -> Answer:

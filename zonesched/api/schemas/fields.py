@@ -216,9 +216,10 @@ def _whole(text: object) -> object:
 
 
 _TRUTH: Mapping[str, bool] = {
-    **dict.fromkeys(("", "1", "true", "yes", "on"), True),
-    **dict.fromkeys(("0", "false", "no", "off"), False),
+    **dict.fromkeys(("", "1", "t", "true", "y", "yes", "on"), True),
+    **dict.fromkeys(("0", "f", "false", "n", "no", "off"), False),
 }
+"""OpenStack's spellings, and nothing."""
 
 
 def _seconds(text: object) -> object:
@@ -229,7 +230,7 @@ def _seconds(text: object) -> object:
 
 
 def _spelled_truth(value: object) -> object:
-    return _truth(value) if value else value
+    return truth(value) if value else value
 
 
 def _spelled_id(value: object) -> object:
@@ -241,7 +242,8 @@ def _spelled_value(value: object) -> object:
     return str(value) if is_number else value
 
 
-def _truth(text: object) -> object:
+def truth(text: object) -> object:
+    """Read a truth in any of OpenStack's spellings; what is none comes back as it is."""
     return _TRUTH.get(text.lower(), text) if isinstance(text, str) else text
 
 
@@ -328,5 +330,5 @@ Seconds = Annotated[
     float, Field(gt=0, le=MAX_BUDGET_S), BeforeValidator(_seconds, json_schema_input_type=float)
 ]
 """Duration in a query, such as the time that a parent waits."""
-QueryBool = Annotated[bool, BeforeValidator(_truth, json_schema_input_type=bool)]
-"""A truth of a query string: 1, true, yes, on or nothing; 0, false, no, off."""
+QueryBool = Annotated[bool, BeforeValidator(truth, json_schema_input_type=bool)]
+"""A truth of a query string: 1, t, true, y, yes, on or nothing; 0, f, false, n, no, off."""

@@ -24,6 +24,7 @@ from zonesched.api.schemas.fields import (
     SpelledSpecs,
     Text,
     refusal,
+    truth,
 )
 from zonesched.model.catalog import CatalogFlavor
 from zonesched.model.request_spec import Flavor
@@ -46,13 +47,13 @@ FactorText = Annotated[str, Field(pattern=_FACTOR)]
 
 
 def _is_public(value: Any) -> Any:
-    """Read OpenStack's spellings: `none` stands for public flavors and others."""
-    return value.lower() if isinstance(value, str) else value
+    """Read a truth, or null: OpenStack's `none` stands for public flavors and others."""
+    if isinstance(value, str) and value.lower() == "none":
+        return None
+    return truth(value) if value else value
 
 
-IsPublic = Annotated[
-    Literal["none", "true", "false", "1", "0"], BeforeValidator(_is_public, json_schema_input_type=str)
-]
+IsPublic = Annotated[bool | None, BeforeValidator(_is_public, json_schema_input_type=str)]
 
 
 class NewFlavor(Schema):
@@ -145,7 +146,7 @@ SortKey = Literal[
 class FlavorsQuery(LenientQuery):
     """Filters, order and page of a list of flavors; sizes are least sizes."""
 
-    is_public: IsPublic = "true"
+    is_public: IsPublic = True
     min_ram: QueryInt = Field(default=0, ge=0, le=MAX_INT, alias="minRam")
     min_disk: QueryInt = Field(default=0, ge=0, le=MAX_INT, alias="minDisk")
     sort_key: SortKey = "name"
