@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.builders.client_rows import Rows
 from tests.builders.forms import ZONELESS
+from zonesched.model.keypair import Keypair
 from zonesched.model.openstack_time import zoneless_time
 
 
@@ -150,7 +151,7 @@ def _keypair_of_nova(rows: Rows) -> dict[str, Any]:
         "deleted": "False",
         "deleted_at": "-",
         "fingerprint": rows.keypair["fingerprint"],
-        "id": "k-fields",
+        "id": str(Keypair(**rows.keypair).number),
         "name": "k-fields",
         "type": "ssh",
         "updated_at": "-",

@@ -371,7 +371,7 @@ def test_a_key_pair(zone: Zone, minor: int) -> None:
     if minor >= 2:
         brief["type"] = "ssh"
     record = {
-        "id": "k",
+        "id": int,
         "user_id": UUID,
         "created_at": ZONELESS,
         "updated_at": None,

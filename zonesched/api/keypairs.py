@@ -75,7 +75,7 @@ def _brief(call: Call, keypair: Keypair) -> dict[str, Any]:
 
 def _record(keypair: Keypair) -> dict[str, Any]:
     return {
-        "id": keypair.name,
+        "id": keypair.number,
         "user_id": keypair.user_id,
         "created_at": zoneless_time(keypair.created_at),
         "updated_at": None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 
@@ -14,3 +15,9 @@ class Keypair:
     public_key: str
     fingerprint: str
     created_at: float
+
+    @property
+    def number(self) -> int:
+        """Return its id in OpenStack's API, a whole number by which nothing names it."""
+        digest = hashlib.sha256(f"{self.user_id}\n{self.name}".encode()).digest()
+        return int.from_bytes(digest[:4]) // 2

@@ -84,7 +84,7 @@ _TYPED = {"type": one_of("ssh")}
 _KEY = object_of(
     {
         **_BRIEF_KEY,
-        "id": TEXT,
+        "id": WHOLE,
         "user_id": TEXT,
         "created_at": ZONELESS,
         "updated_at": NULL,
