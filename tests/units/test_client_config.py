@@ -30,6 +30,11 @@ def test_the_credentials_at_hand_become_a_cloud(
         "endpoint": "http://127.0.0.1:8790/v2.1",
     }
     assert cloud["image_endpoint_override"] == "http://127.0.0.1:8790/image/v2"
+    assert [key for key, value in cloud.items() if value is False] == [
+        "has_network",
+        "has_load_balancer",
+        "has_shared_file_system",
+    ]
     assert "cacert" not in cloud
 
 

@@ -42,8 +42,8 @@ def client_config(session: Session, cloud: str) -> None:
         '    identity_api_version: "3"',
         # The clients are started in any folder.
         *([f"    cacert: {json.dumps(str(Path(who.cacert).absolute()))}"] if who.cacert else []),
-        # A zone has neither: commands that need one say so at once. Without a client of volumes, of which it
-        # has none as well, `openstack limits show` would say so too.
-        *(f"    has_{service}: false" for service in ("network", "shared_file_system")),
+        # A zone has none of these: commands that need one say so at once. Without a client of volumes, which
+        # it has not either, `openstack limits show` would say so too.
+        *(f"    has_{service}: false" for service in ("network", "load_balancer", "shared_file_system")),
     )
     click.echo("\n".join(lines))
