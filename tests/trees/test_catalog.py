@@ -85,6 +85,11 @@ class TestFlavors:
         reply = node.client().get("/flavors/open/os-flavor-access")
         assert (reply.status, reply.json["itemNotFound"]["error_code"]) == (404, "flavor_is_public")
 
+    def test_every_project_may_use_a_public_one_already(self, node: Node) -> None:
+        add_flavor(node, "open")
+        reply = node.client().post("/flavors/open/action", {"addTenantAccess": {"tenant": "p"}})
+        assert (reply.status, reply.json["conflictingRequest"]["error_code"]) == (409, "flavor_access_exists")
+
     def test_an_admin_lists_public_ones_others_or_all(self, node: Node) -> None:
         add_flavor(node, "open")
         add_flavor(node, "own", **{"os-flavor-access:is_public": False})

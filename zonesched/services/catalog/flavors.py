@@ -94,8 +94,7 @@ def add_access(store: Store, flavor_id: str, project_id: str) -> list[str]:
     """Let a project use a flavor; return all that may. Raises NotFound; Conflict where it may already."""
 
     def fn(tx: Transaction) -> list[str]:
-        _check_private(_locked(tx, flavor_id))
-        if project_id in rows.projects(tx, flavor_id):
+        if _locked(tx, flavor_id).is_public or project_id in rows.projects(tx, flavor_id):
             raise Conflict("The project may use the flavor already.", code="flavor_access_exists")
         rows.add_project(tx, flavor_id, project_id)
         return rows.projects(tx, flavor_id)
