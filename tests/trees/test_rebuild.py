@@ -379,6 +379,30 @@ def test_hosts_count_the_images_that_their_servers_have(tmp_path: Path) -> None:
         assert list(table.images.keys()) == ['{"hw_architecture":"x86_64"}']
 
 
+def test_a_server_that_comes_back_is_counted_by_the_image_that_it_is_built_from(tmp_path: Path) -> None:
+    # given a server that was rebuilt in the lowest zone, and shelved
+    scene = Scene(tmp_path)
+    for body in (rebuild(NEW), {"shelve": None}):
+        scene.act(body)
+        scene.go_on()
+
+    def counted() -> list[Any]:
+        rows, _ = scene.leaf.zone.hosts.snapshot()
+        with scene.leaf.zone.hosts.current() as table:
+            return [table.images.of_row(0), *(dict(row.use.images) for row in rows)]
+
+    # when it gets a place in the same zone again
+    scene.act({"unshelve": None})
+    scene.tree.settle(2)
+    placed = counted()
+    scene.agent.rebuilds.clear()
+    scene.go_on()
+
+    # then its host counts the image of the boot until it is rebuilt, in memory as in its rows
+    assert placed == [{"{}": 1}] * 2
+    assert counted() == [{'{"hw_architecture":"x86_64"}': 1}] * 2
+
+
 def test_an_image_named_before_such_names_were_refused_is_taken_down_the_tree_and_back(scene: Scene) -> None:
     name = "\u202adisk\u009b"
     root = scene.root.zone

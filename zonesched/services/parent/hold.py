@@ -267,7 +267,7 @@ def _admit(
     instance_states.forget(tx, again)
     # Another attempt may be an unshelve, of which this zone is not told: it gets the builds of a new one.
     instances.forget_failed_builds(tx, again)
-    _note_flavor(tx, change, call, booted, [p.uuid for p in chosen.places], rows, now)
+    _note_present(tx, change, call, booted, [p.uuid for p in chosen.places], rows, now)
     placed_here = {p.uuid for p in fresh}
     new_here = {own: uuid for own, uuid in taken.items() if uuid in placed_here}
     aliases.insert(tx, me, new_here)
@@ -300,7 +300,7 @@ def _same_request(call: _Call, booted: RequestSpec) -> bool:
     return booted is call.spec or content_digest(alike) == content_digest(call.spec)
 
 
-def _note_flavor(
+def _note_present(
     tx: Transaction,
     change: int,
     call: _Call,
@@ -309,7 +309,10 @@ def _note_flavor(
     rows: Mapping[str, Instance],
     now: float,
 ) -> None:
-    """Note the flavor of instances that come resized; their reservation has the one of the boot."""
+    """Note the flavor of instances that come resized; their reservation has the one of the boot.
+
+    One that was here before is built from the image of the boot, also after a rebuild.
+    """
     flavor = call.spec.flavor
     if booted.flavor != flavor:
         state = InstanceState(desired=Desired(flavor=flavor), flavor=flavor)
@@ -317,6 +320,8 @@ def _note_flavor(
     for uuid in uuids:
         if uuid in rows and rows[uuid].flavor_id != flavor.id:
             instances.set_flavor(tx, change, uuid, flavor)
+        if uuid in rows and rows[uuid].image_key != call.spec.image_key:
+            instances.set_image(tx, change, uuid, call.spec.image)
 
 
 def _untried(tx: Transaction, call: _Call, at: Places, now: float) -> list[InboundBuild]:
