@@ -24,7 +24,9 @@ class MetricsWeigher(BuiltInWeigher):
     ratio of 0 leaves a metric out. Without a setting in the zone that took the request it has nothing to
     say. A host that does not report one of the metrics: with `metrics_required` (true) the request is
     refused in this weigher's name, so let MetricsFilter take such hosts out first; without, its raw value
-    is `metrics_weight_of_unavailable` (-10000.0). Each zone reads its own settings. Multiplier: option
+    is `metrics_weight_of_unavailable` (-10000.0). A child zone with such a host offers nothing to the
+    request; where no two hosts of the tree differ by the metrics, the weigher decides nothing, and child
+    zones offer that host like any other. Each zone reads its own settings. Multiplier: option
     `metrics_weight_multiplier` (1.0), or the aggregate metadata of that name.
 
     Example: with `metrics_weight_setting = cpu.idle=1.0, heat=-0.5`, a host that reports 80 and 30 has
