@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import shutil
@@ -334,6 +335,15 @@ def test_a_lease_that_cannot_be_read_has_run_out(tmp_path: Path, left: str) -> N
     (tmp_path / lease.FILE).write_text(left)
 
     assert not lease.read(tmp_path).is_held(CLOCK.monotonic())
+
+
+def test_a_lease_with_a_text_in_place_of_a_number_has_run_out(tmp_path: Path) -> None:
+    lease.write(tmp_path, Lease(4, CLOCK.monotonic() + 600))
+    whole = json.loads((tmp_path / lease.FILE).read_text())
+
+    for damaged in ({**whole, "until_s": "soon"}, {**whole, "term": "x"}, {**whole, "until_s": None}):
+        (tmp_path / lease.FILE).write_text(json.dumps(damaged))
+        assert not lease.read(tmp_path).is_held(CLOCK.monotonic())
 
 
 def test_what_an_instance_has_started_ends_with_it(tmp_path: Path) -> None:

@@ -39,10 +39,10 @@ def read(root: Path) -> Lease:
     """
     try:
         found = json.loads((root / FILE).read_text(encoding="utf-8"))
-        term, until_s, boot_id = found["term"], found["until_s"], found["boot_id"]
+        term, until_s, boot_id = int(found["term"]), float(found["until_s"]), found["boot_id"]
     except FileNotFoundError:
         return Lease()
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, OverflowError, TypeError, ValueError):
         return Lease(until_s=-math.inf)
     is_of_this_boot = until_s == math.inf or boot_id == process_table.boot_id()
     return Lease(term, until_s if is_of_this_boot else -math.inf)
