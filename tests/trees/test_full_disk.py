@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.builders.boots import a_small_tree, all_active, boot
+from tests.builders.boots import a_building_tree, a_small_tree, all_active, boot, report_all
 from tests.builders.inline_executor import InlineExecutor
 from tests.builders.one_zone import sql
 from tests.builders.tree import Node, Tree, a_host
 from zonesched.errors import DatabaseFull
+from zonesched.model.agent_instances import AgentState
 from zonesched.services import background
 from zonesched.services.audit import audit
 from zonesched.services.children.pending_calls import PendingCalls
@@ -180,3 +181,24 @@ def test_a_parent_that_cannot_write_says_so_in_one_line_each_time_it_has_heard_o
             "telling a child zone failed and will be repeated",
         )
     ]
+
+
+def test_a_server_in_a_child_is_shown_as_last_known_while_nothing_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a server of a child, which has changed there
+    tree = a_building_tree(tmp_path)
+    root, leaf = tree.nodes["root"], tree.nodes["leaf-b"]
+    report_all(tree, "leaf-b", AgentState.ACTIVE)
+    changed, *_ = leaf.client().get("/servers?all_tenants=1").json["servers"]
+
+    def full(_fn: object) -> None:
+        raise DatabaseFull("This zone's database is full.", 30)
+
+    # When the change cannot be kept
+    monkeypatch.setattr(root.zone.store, "write", full)
+    shown = root.client().get(f"/servers/{changed['id']}")
+
+    # Then
+    assert shown.status == 200, shown.body
+    assert (shown.json["server"]["status"], shown.json["server"]["stale"]) == ("BUILD", True)

@@ -40,6 +40,7 @@ from zonesched.store import (
 )
 from zonesched.store.ended import DELETED_BY_ADMIN
 from zonesched.store.instances import Instance
+from zonesched.store.outages import outage
 from zonesched.store.placements import AskedChild, Placement
 from zonesched.store.server_list import Page
 from zonesched.store.store import Transaction
@@ -141,7 +142,7 @@ def show(zone: Zone, caller: Caller, uuid: str, is_wanted: Callable[[], bool] = 
 
 
 def _refresh(zone: Zone, place: Placement, child_id: str, is_wanted: Callable[[], bool]) -> bool:
-    """Refresh one instance from its child; False when the child gives no usable answer."""
+    """Refresh one instance from its child; False when it gives no usable answer, or none can be kept."""
     gone = InstanceChange(place.uuid, place.number, InstanceStatus.DELETED, BuildState.CONFIRMED)
     try:
         client = zone.child_client(child_id).within(math.inf, is_wanted)
@@ -156,6 +157,11 @@ def _refresh(zone: Zone, place: Placement, child_id: str, is_wanted: Callable[[]
             partial(client.request_of, timeout_s=SHOW_TIMEOUT_S),
         )
     except ChildUnreachable:
+        return False
+    except Exception as error:
+        if outage(error) is None:
+            raise
+        # Its disk may be full, and rows be read.
         return False
     wake_for(zone.wake, changes)
     return True
