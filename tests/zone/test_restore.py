@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sqlite3
@@ -18,6 +19,7 @@ from zonesched.model.catalog import CatalogFlavor
 from zonesched.model.request_spec import Flavor
 from zonesched.services.catalog import flavors
 from zonesched.services.zone import Zone
+from zonesched.store import copies
 
 pytestmark = pytest.mark.sqlite
 
@@ -110,6 +112,28 @@ def test_a_backup_keeps_an_older_one(database: Database, copy: Path) -> None:
 
     assert "exists already" in database.err
     assert copy.read_bytes() == before
+
+
+def test_a_backup_beside_one_that_is_killed_has_its_own_rows(
+    tmp_path: Path, database: Database, copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given another backup to the same file, which begins just before this one is done, and is killed
+    link, second = os.link, tmp_path / "second.sqlite"
+
+    def link_late(part: Path, to: Path) -> None:
+        other = os.fork()
+        if not other:
+            monkeypatch.setattr(copies, "_opened", lambda *_: os._exit(0))
+            copies.back_up(database.file, to)
+        os.waitpid(other, 0)
+        link(part, to)
+
+    # When
+    monkeypatch.setattr(os, "link", link_late)
+    made = database.backup(second)
+
+    # Then
+    assert (made, flavors_in(second)) == (0, {"before"})
 
 
 def test_the_log_of_a_crashed_zone_does_not_undo_a_restore(database: Database, copy: Path) -> None:

@@ -68,18 +68,16 @@ def back_up(database: Path, copy: Path) -> ZoneCopy:
     if copy.exists():
         raise CopyRefused(f"{copy} exists already, and is kept.")
     source = read(database)
-    part = copy.with_name(f"{copy.name}.part")
-    part.unlink(missing_ok=True)
-    os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-    try:
+    # In a folder of its own: another backup to the same file may be under way.
+    with TemporaryDirectory(prefix=f"{copy.name}.part-", dir=copy.parent) as folder:
+        part = Path(folder) / copy.name
+        _make_file(part)
         with _opened(database, "ro") as rows, _opened(part) as written:
             rows.backup(written)
             # One file, without a log beside it.
             written.execute("PRAGMA journal_mode=DELETE")
         # Fails where somebody has made that file meanwhile.
         os.link(part, copy)
-    finally:
-        part.unlink(missing_ok=True)
     _sync_folder(copy)
     return source
 
