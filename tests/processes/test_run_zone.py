@@ -17,15 +17,18 @@ from pathlib import Path
 
 import pytest
 import requests
+from click.testing import CliRunner
 
 from tests.builders.real_processes import eventually, free_port
 from tests.builders.zone_processes import Story, answers, launched, write_conf
 from zonesched import conf
 from zonesched.compute.credentials import Credentials, read_credentials, write_credentials
+from zonesched.errors import DatabaseFull
 from zonesched.model.caller import Role
 from zonesched.seal.shortcomings import shortcomings
 from zonesched.services.catalog import users
 from zonesched.services.zone import Zone
+from zonesched.serving import run_zone
 from zonesched.serving.master import GRACEFUL_S
 from zonesched.serving.run_zone import prepare, zone_url
 from zonesched.serving.server import MEMORY_FOLDER, is_in_memory
@@ -203,6 +206,18 @@ class TestLauncher:
         assert zone.returncode == 1
         assert said in out
         assert out.count("\n") == 1
+
+    def test_a_full_disk_is_one_line(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def full(*_: object) -> None:
+            raise DatabaseFull("This zone's database is full.", 30)
+
+        monkeypatch.setattr(run_zone, "EarlySignals", object)
+        monkeypatch.setattr(Zone, "open", full)
+        config = write_conf(tmp_path, free_port())
+
+        started = CliRunner().invoke(run_zone.main, ["--config-file", str(config)])
+
+        assert (started.exit_code, started.output) == (1, "Error: This zone's database is full.\n")
 
     def test_a_busy_port_is_named(self, tmp_path: Path) -> None:
         with socket.create_server(("127.0.0.1", 0)) as busy:

@@ -18,7 +18,7 @@ from zonesched.compute.credentials import Credentials, write_credentials
 from zonesched.conf import Conf
 from zonesched.conf.ports import check_port_is_free
 from zonesched.conf.private_files import shared_keys, shared_secrets
-from zonesched.errors import ConfigError
+from zonesched.errors import ConfigError, DatabaseFull
 from zonesched.model.views import NewUser
 from zonesched.seal.shortcomings import shortcomings
 from zonesched.services.catalog import users
@@ -49,7 +49,7 @@ def main(files: tuple[str, ...]) -> None:
         log_lines.set_up(conf.log_format, conf.log_level)
         check_port_is_free(conf.bind_host, conf.bind_port, "bind_port")
         prepare(conf)
-    except ConfigError as error:
+    except (ConfigError, DatabaseFull) as error:
         raise click.ClickException(error.message) from error
     except OSError as error:
         raise click.ClickException(str(error)) from error

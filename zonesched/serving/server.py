@@ -23,7 +23,7 @@ from zonesched import log_lines
 from zonesched.api.app import create_app
 from zonesched.conf import Conf
 from zonesched.dashboard.mounting import add_dashboard
-from zonesched.errors import ConfigError
+from zonesched.errors import ConfigError, DatabaseFull
 from zonesched.services import background
 from zonesched.services.zone import Zone
 from zonesched.serving import tls
@@ -187,7 +187,7 @@ class Server(BaseApplication):  # type: ignore[misc]
         try:
             self._zone = Zone.open(self._conf)
             app = create_app(self._zone)
-        except ConfigError as error:
+        except (ConfigError, DatabaseFull) as error:
             log.error("no zone can be served with this configuration: %s", error.message)
             sys.exit(Master.WORKER_BOOT_ERROR)
         add_dashboard(app)
