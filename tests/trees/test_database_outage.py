@@ -16,6 +16,7 @@ from tests.builders.postgresql import SERVER, databases
 from tests.builders.tree import Node, Tree
 from tests.builders.visitor import Visitor
 from zonesched.services import background
+from zonesched.store import store as store_module
 from zonesched.store.outages import outage
 from zonesched.zones.child import Offline
 
@@ -116,3 +117,22 @@ def test_a_statement_that_is_wrong_is_no_outage(tmp_path: Path) -> None:
         store.read(lambda tx: tx.exec_driver_sql("SELECT nothing FROM nowhere"))
 
     assert outage(wrong.value) is None
+
+
+def test_the_error_of_a_connection_that_was_lost_twice_has_causes_that_end(tmp_path: Path) -> None:
+    store = Tree(tmp_path).add("zone").zone.store
+
+    def lose() -> None:
+        with store_module._noting_loss():
+            try:
+                raise OSError("the server closed the connection")
+            except OSError as error:
+                raise sa.exc.OperationalError("SELECT 1", {}, error, connection_invalidated=True) from error
+
+    with pytest.raises(sa.exc.OperationalError) as lost:
+        store._on_living_connection(lose)
+
+    # Whoever looks for a full disk among them follows these.
+    cause = lost.value.__cause__ or lost.value.__context__
+    assert isinstance(cause, OSError)
+    assert (cause.__cause__, cause.__context__) == (None, None)

@@ -155,7 +155,9 @@ class Store:
         try:
             return run()
         except _ConnectionLost as lost:
-            raise lost.error from None
+            error = lost.error
+        # Not in the handler, where it would become the cause of its own context.
+        raise error
 
     def write(self, fn: Callable[[Connection], T]) -> T:
         """Return the result of `fn` once all it wrote is durable; after an exception nothing is written.
