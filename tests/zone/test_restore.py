@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import shutil
 import sqlite3
 import stat
@@ -134,6 +135,21 @@ def test_a_backup_beside_one_that_is_killed_has_its_own_rows(
 
     # Then
     assert (made, flavors_in(second)) == (0, {"before"})
+
+
+def test_a_backup_that_its_disk_cannot_take_says_so_and_leaves_nothing(
+    tmp_path: Path, database: Database, copy: Path
+) -> None:
+    _, most = before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, most))
+    try:
+        made = database.backup(tmp_path / "second.sqlite")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    assert made == 1
+    assert f"cannot be copied to {tmp_path}/second.sqlite: disk I/O error" in database.err
+    assert list(tmp_path.glob("second*")) == []
 
 
 def test_the_log_of_a_crashed_zone_does_not_undo_a_restore(database: Database, copy: Path) -> None:

@@ -63,11 +63,21 @@ def file_of(database_url: str) -> Path:
 def back_up(database: Path, copy: Path) -> ZoneCopy:
     """Write a consistent copy to a new file of mode 0600; zones may run and write meanwhile.
 
-    Raises CopyRefused for what is no zone's database, and OSError. No part of a copy is left under its name.
+    Raises CopyRefused for what is no zone's database, and where SQLite cannot copy it, as to a full disk;
+    OSError. No part of a copy is left under its name.
     """
     if copy.exists():
         raise CopyRefused(f"{copy} exists already, and is kept.")
     source = read(database)
+    try:
+        _write_copy(database, copy)
+    except sqlite3.Error as error:
+        raise CopyRefused(f"{database} cannot be copied to {copy}: {error}.") from error
+    _sync_folder(copy)
+    return source
+
+
+def _write_copy(database: Path, copy: Path) -> None:
     # In a folder of its own: another backup to the same file may be under way.
     with TemporaryDirectory(prefix=f"{copy.name}.part-", dir=copy.parent) as folder:
         part = Path(folder) / copy.name
@@ -78,8 +88,6 @@ def back_up(database: Path, copy: Path) -> ZoneCopy:
             written.execute("PRAGMA journal_mode=DELETE")
         # Fails where somebody has made that file meanwhile.
         os.link(part, copy)
-    _sync_folder(copy)
-    return source
 
 
 def read(copy: Path) -> ZoneCopy:
