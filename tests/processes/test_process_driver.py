@@ -1205,6 +1205,24 @@ class TestAfterTheAgentDied:
         assert second.poll() == []
         assert f"{path} is damaged" in caplog.text
 
+    def test_one_whose_lock_cannot_be_opened_keeps_no_agent_from_starting(
+        self, bench: Bench, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        # given an instance, as in a folder without permission
+        process = run(bench, bench.driver())
+        lock = bench.at(A).path / "lock"
+        lock.unlink()
+        lock.mkdir()
+        # when an agent starts, then it says so, and goes on with the others
+        second = bench.driver()
+        assert second.found() == [A]
+        run(bench, second, wanted(B))
+        assert str(lock) in caplog.text
+        assert process_table.is_alive(process)
+        # and with this one once it can
+        lock.rmdir()
+        bench.until(second, Built(A))
+
     def test_one_whose_lock_is_lost_runs_on(self, bench: Bench) -> None:
         process = run(bench, bench.driver())
         (bench.at(A).path / "lock").unlink()

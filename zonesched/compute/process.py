@@ -102,7 +102,7 @@ class ProcessDriver:
             try:
                 if folder.status() is Status.PREPARED and not folder.was_built() and folder.put_aside():
                     continue
-            except ValueError:
+            except (OSError, ValueError):
                 # It says so once it is read.
                 pass
             self._earlier(folder.key)

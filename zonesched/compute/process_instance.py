@@ -64,7 +64,7 @@ class ProcessInstance:
         self._copying: subprocess.Popen[bytes] | None = None
         self._is_read = form is not None
         if not self._is_read:
-            with suppress(FolderDamaged):
+            with suppress(FolderDamaged, OSError):
                 self._read()
 
     @property
