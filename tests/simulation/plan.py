@@ -49,13 +49,19 @@ ACTIONS = (
 DELETE = "delete"
 """The one action that is a call of its own."""
 
+DELETE_IF_TAKEN = "delete if taken"
+"""The same, unless the action before it was illegal."""
+
 LAST_ACTIONS = (
     ("pause", "unpause"),
     ("suspend", "resume"),
-    ("resize big", "confirmResize"),
-    ("resize big", "revertResize"),
+    ("resize", "confirmResize"),
+    ("resize", "revertResize"),
 )
 """Actions on one instance, the last of which is under way when it is deleted."""
+
+SETTLING_S = 16
+"""So long users try to resize an instance and to settle that, before they delete it anyhow."""
 
 CONFIRM_WINDOW_S = 15.0
 """After so long a resize that nobody has settled is confirmed: at rest none is left."""
@@ -262,7 +268,9 @@ def _as_by_theme(seed: int, boots: Iterable[BootPlan]) -> Iterator[BootPlan]:
     """Let users delete and act as often as the seed's theme wants it, one action right after another."""
     draw, theme = random.Random(f"runs/{seed}"), theme_of(seed)
     every = (*ACTIONS, "shelve", "unshelve", "resize big", "resize small", "confirmResize", "revertResize")
-    for boot in boots:
+    # A resize needs room.
+    planned = list(boots)[:: 3 if theme.last_actions else 1]
+    for boot in planned:
         actions = list(boot.actions)
         for _ in range(theme.runs):
             number, at_s = draw.choice((0, 1)), draw.uniform(2.0, 14.0)
@@ -280,6 +288,13 @@ def _as_by_theme(seed: int, boots: Iterable[BootPlan]) -> Iterator[BootPlan]:
             first, last = draw.choice(LAST_ACTIONS)
             at_s = draw.uniform(2.0, 8.0)
             then_s = at_s + draw.choice((3.0, 5.0))
+            if first == "resize":
+                first = "resize small" if boot.flavor == "big" else "resize big"
+                # Nobody knows when it is built, nor how long the resize takes.
+                for wait_s in range(SETTLING_S):
+                    tried = (first, last, DELETE_IF_TAKEN)
+                    actions += [ActionPlan(at_s + wait_s, number, body) for body in tried]
+                then_s = at_s + SETTLING_S
             actions += [ActionPlan(at_s, number, first), ActionPlan(then_s, number, last)]
             actions.append(ActionPlan(then_s + draw.choice((0.0, 0.2, 1.0)), number, DELETE))
         deletes = (draw.uniform(0.0, STORM_S if theme.runs else 4.0) for _ in range(theme.deletes))

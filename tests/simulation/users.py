@@ -14,7 +14,7 @@ import requests
 from tests.simulation.baton import Process
 from tests.simulation.furniture import GROUPS
 from tests.simulation.network import OPERATOR, Wire, a_request
-from tests.simulation.plan import DELETE, BootPlan, MigrationPlan
+from tests.simulation.plan import DELETE, DELETE_IF_TAKEN, BootPlan, MigrationPlan
 from tests.simulation.reach_points import GROUP_GONE, LOCK_REFUSED, USER_REFUSED
 from tests.simulation.site import FIRST_USER, Site
 from tests.simulation.stage import Stage
@@ -244,23 +244,27 @@ class Users:
             self._delete(promise, instances[number])
 
     def _act_some(self, promise: Promise) -> None:
-        started_at = self._stage.baton.now
+        started_at, is_taken = self._stage.baton.now, False
         for action in promise.boot.actions:
             self._stage.baton.pause(max(0.0, started_at + action.after_s - self._stage.baton.now))
             body = _body_of(action.body)
-            if action.body == DELETE:
-                self._delete_one(promise, action.number)
+            if action.body in (DELETE, DELETE_IF_TAKEN):
+                if action.body == DELETE or is_taken:
+                    self._delete_one(promise, action.number)
             elif action.on_all:
-                self._act(promise, f"/reservations/{promise.reservation_id}/action", body)
+                is_taken = self._act(promise, f"/reservations/{promise.reservation_id}/action", body)
             else:
                 instances = self._instances(promise)
                 if action.number < len(instances):
-                    self._act(promise, f"/servers/{instances[action.number]}/action", body)
+                    is_taken = self._act(promise, f"/servers/{instances[action.number]}/action", body)
 
-    def _act(self, promise: Promise, path: str, body: Any) -> None:
+    def _act(self, promise: Promise, path: str, body: Any) -> bool:
         """Act until there is an answer; an action that is illegal by then is none of a fault."""
-        with suppress(Illegal):
+        try:
             self._insist(self._sites[promise.zone], "POST", path, body, may_be_gone=True)
+        except Illegal:
+            return False
+        return True
 
     def _move(self, move: MigrationPlan) -> None:
         """Move one of the servers that the zone has, if it can be moved now."""
