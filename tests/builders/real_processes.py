@@ -16,7 +16,7 @@ from zonesched.conf.ports import check_port_is_free
 from zonesched.errors import ConfigError
 
 
-def eventually(what: str, holds: Callable[[], object], timeout_s: float = 60.0) -> None:
+def eventually(what: str, holds: Callable[[], object], timeout_s: float = 180.0) -> None:
     """Wait for another process; real time is all there is to wait by."""
     end = time.monotonic() + timeout_s
     while not holds():
