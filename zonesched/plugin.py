@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
 from collections.abc import Callable, Iterable
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
@@ -60,13 +61,36 @@ def entry_point_of(which: str, group: str, name: str) -> EntryPoint | None:
 
 
 def created(option: str, name: str, create: Callable[[], T]) -> T:
-    """Return what a plugin's code creates. Raise ConfigError, which names option and plugin, if it fails."""
+    """Return what a plugin's code creates. Raise ConfigError, which names option and plugin, if it fails.
+
+    Raise it also, as `check_answers` does, for a method of the contract that the plugin has in its own form.
+    """
     try:
-        return create()
+        made = create()
     except ZoneschedError:
         raise
     except ANY_ERROR as error:
         raise ConfigError(f"Option {option}: {name} cannot be created: {error!r}", field=option) from error
+    for base in type(made).__mro__:
+        if base.__module__.startswith(f"{__package__}."):
+            for method, contract in vars(base).items():
+                if inspect.isfunction(contract) and not _answers_later(contract):
+                    check_answers(option, f"{name}.{method}", getattr(type(made), method))
+    return made
+
+
+def check_answers(option: str, name: str, function: object) -> None:
+    """Raise ConfigError for a function that gives a coroutine or a generator: either counts as true."""
+    if _answers_later(function):
+        raise ConfigError(
+            f"Option {option}: {name} is a coroutine or a generator function; it must return its answer.",
+            field=option,
+        )
+
+
+def _answers_later(function: object) -> bool:
+    kinds = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+    return any(is_one(function) for is_one in kinds)
 
 
 def unknown_name(option: str, name: str, known: Iterable[str], why: str = "") -> ConfigError:

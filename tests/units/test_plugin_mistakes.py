@@ -11,11 +11,12 @@ import pytest
 from tests.builders.hosts import a_context, a_host, a_spec, a_table
 from zonesched import conf
 from zonesched.errors import ConfigError
-from zonesched.filters.contract import BaseHostFilter, FilterFailed
+from zonesched.filters.contract import AbstractHostFilter, BaseHostFilter, FilterFailed
 from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import RequestSpec
 from zonesched.scheduler.base_scheduler import BaseScheduler
+from zonesched.scheduler.host_costs import BaseHostCost
 from zonesched.scheduler.offer import OfferRequest
 from zonesched.scheduler.schedulers import Schedulers
 from zonesched.weights.contract import BaseHostWeigher, WeigherFailed
@@ -98,11 +99,50 @@ class ForgetsItsBase(BaseScheduler):
         self.plugins = plugins
 
 
+class Awaits(BaseHostFilter):
+    async def host_passes(self, host_state: Any, spec: RequestSpec) -> bool:  # type: ignore[override]
+        return False
+
+
+class YieldsItsQuery(AbstractHostFilter):
+    def instance_type_to_filter(self, instance_type: Any) -> Any:
+        yield instance_type
+
+
+class WeighsLater(BaseHostWeigher):
+    async def weighs(self, spec: RequestSpec) -> bool:  # type: ignore[override]
+        return False
+
+
+class YieldsWeights(BaseScheduler):
+    def weigh(self, hosts: HostView, spec: RequestSpec) -> Any:
+        yield 1
+
+
+class YieldsCosts(BaseHostCost):
+    def host_cost(self, host_state: Any, spec: RequestSpec) -> Any:
+        yield 1.0
+
+
+async def cost_later(host_state: Any, spec: RequestSpec) -> float:
+    return 1.0
+
+
+class YieldsToItself(BaseHostFilter):
+    """Has a generator of its own, which only its own code asks."""
+
+    def demands(self) -> Any:
+        yield True
+
+    def host_passes(self, host_state: Any, spec: RequestSpec) -> bool:
+        return all(self.demands())
+
+
 def a_small_table() -> HostTable:
     return a_table([a_host("1a", owners={"one": 12}), a_host("2b", ram_mb=32_768, owners={"one": 3})])
 
 
-def named(plugin: type) -> str:
+def named(plugin: Any) -> str:
     return f"{__name__}.{plugin.__name__}"
 
 
@@ -170,3 +210,29 @@ def test_a_weigher_that_declares_nonsense_stops_the_start(plugin: type, said: st
 def test_a_scheduler_that_forgets_its_base_stops_the_start() -> None:
     with pytest.raises(ConfigError, match=r"ForgetsItsBase does not call super\(\).__init__"):
         a_scheduler(scheduler_driver=named(ForgetsItsBase))
+
+
+@pytest.mark.parametrize(
+    ("option", "plugin", "method"),
+    [
+        ("enabled_filters", Awaits, ".host_passes"),
+        ("available_filters", YieldsItsQuery, ".instance_type_to_filter"),
+        ("weight_classes", WeighsLater, ".weighs"),
+        ("scheduler_driver", YieldsWeights, ".weigh"),
+        ("least_cost_functions", YieldsCosts, ".host_cost"),
+        ("least_cost_functions", cost_later, ""),
+    ],
+)
+def test_a_method_that_gives_no_answer_but_a_coroutine_or_generator_stops_the_start(
+    option: str, plugin: Any, method: str
+) -> None:
+    value = {"scheduler_driver": named(plugin), "least_cost_functions": [f"{named(plugin)}=1"]}
+
+    with pytest.raises(
+        ConfigError, match=f"Option {option}: {named(plugin)}{method} is a coroutine or a gen"
+    ):
+        a_scheduler(**{option: value.get(option, [named(plugin)])})
+
+
+def test_a_generator_that_only_the_plugin_asks_is_its_own_affair() -> None:
+    assert picks(a_scheduler(enabled_filters=[named(YieldsToItself)]), a_small_table()) == ["1a"]

@@ -14,7 +14,7 @@ from zonesched.model.arrays import Floats
 from zonesched.model.host_state import HostState
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import MEMORY_MB, CostFunction, RequestSpec
-from zonesched.plugin import created, load_dotted
+from zonesched.plugin import check_answers, created, load_dotted
 from zonesched.ratios import read_ratios
 
 OPTION = "least_cost_functions"
@@ -158,5 +158,6 @@ def _load(path: str, conf: Conf) -> BaseHostCost:
     if isinstance(loaded, type) and issubclass(loaded, BaseHostCost):
         return created(OPTION, path, lambda: loaded.from_conf(conf))
     if callable(loaded) and not isinstance(loaded, type):
+        check_answers(OPTION, path, loaded)
         return FunctionCost(loaded)
     raise ConfigError(f"Option {OPTION}: {path} is neither a BaseHostCost nor a function.", field=OPTION)
