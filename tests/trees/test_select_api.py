@@ -333,15 +333,42 @@ def test_a_zone_that_does_not_know_a_filter_offers_nothing_and_says_so(tree: Tre
     assert answer.json["why"] == [{"filter": "own.Filter", "code": "filter_unknown"}]
 
 
-def test_a_filter_of_the_zones_own_that_fails_is_named_and_its_message_is_not(tree: Tree) -> None:
-    broken = ["tests.builders.own_plugins.BrokenFilter"]
-    tree.add("broken", parent="root", hosts_=[a_host("b1")], enabled_filters=broken)
+@pytest.mark.parametrize(
+    ("option", "plugin", "told"),
+    [
+        ("enabled_filters", "BrokenFilter", {"filter": "filters", "code": "filter_failed"}),
+        ("weight_classes", "BrokenWeigher", {"filter": "weighing", "code": "weigher_failed"}),
+    ],
+)
+def test_a_plugin_below_that_fails_is_told_upward_by_its_code_alone(
+    tree: Tree, option: str, plugin: str, told: Any
+) -> None:
+    options: dict[str, Any] = {option: [f"tests.builders.own_plugins.{plugin}"]}
+    broken = tree.add("broken", parent="root", hosts_=[a_host("b1")], **options)
+    scale = ScoreWeighing((WeigherScale(f"tests.builders.own_plugins.{plugin}", 0.0, 1.0, 1.0),))
+    spec = a_spec(weighing=scale) if option == "weight_classes" else a_spec()
 
-    answer = ask(tree.nodes["broken"], a_spec())
+    answer = ask(broken, spec)
 
-    assert answer.status == 503
-    assert answer.json["serviceUnavailable"]["error_code"] == "filter_failed"
-    assert b"b1" not in answer.body
+    assert (answer.status, answer.json["complete"], answer.json["weights"]) == (200, False, [])
+    assert answer.json["why"] == [told]
+    assert b"b1" not in answer.body and plugin.encode() not in answer.body
+
+
+def test_a_boot_is_told_that_a_weigher_below_fails(tree: Tree) -> None:
+    """It misses its hint; its bounds are declared, so it takes part."""
+    path = "tests.builders.own_plugins.BoundedWeigher"
+    root = tree.add("top", weight_classes=[path], max_attempts=1)
+    tree.add("below", parent="top", hosts_=[a_host("b1")], weight_classes=[path])
+    tree.poll(2)
+    root.client().post("/flavors", {"flavor": {"name": "small", "vcpus": 1, "ram": 1, "disk": 1}})
+
+    made = root.client().post("/zones/boot", {"server": {"name": "vm", "flavorRef": "small"}})
+
+    tree.settle(1)
+    path = f"/reservations/{made.json['reservation_id']}"
+    [reason] = root.client().get(path).json["reservation"]["reasons"]
+    assert (reason["code"], reason["refused_by"]) == ("no_valid_host_incomplete", ["weigher_failed"])
 
 
 # -- who is asked ------------------------------------------------------------------------------------------

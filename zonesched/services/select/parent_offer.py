@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from zonesched.errors import BadRequest, FilterUnknown, Unavailable, WeighingUnknown
+from zonesched.filters.contract import FilterFailed
 from zonesched.model.caller import Caller, Explained
 from zonesched.model.decision_trace import NO_TRACE
 from zonesched.model.offer_page import WHOLE, Page
@@ -17,6 +18,7 @@ from zonesched.seal.envelope import Bound
 from zonesched.services.select.explain import explain
 from zonesched.services.select.select import Decision, decide, no_offer, refused
 from zonesched.services.zone import Zone
+from zonesched.weights.contract import WeigherFailed
 
 
 def answer_parent(
@@ -48,7 +50,10 @@ def answer_parent(
                 decision = Decision(plan, spec, NO_TRACE)
             else:
                 decision = decide(zone, spec, caller.user_id, is_wanted=is_wanted, page=page)
-    except WeighingUnknown as error:
+    except FilterFailed as error:
+        # Its code says enough to a parent; the log names the plugin to the zone's own operator.
+        decision = Decision(no_offer(zone.conf, complete=False), spec, refused("filters", error.code))
+    except (WeigherFailed, WeighingUnknown) as error:
         decision = Decision(no_offer(zone.conf, complete=False), spec, refused("weighing", error.code))
     except FilterUnknown as error:
         # No host passes a missing filter: another select would have the same answer.
