@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.builders.clock import FakeClock
 from tests.builders.own_plugins import install
+from zonesched.compute.agent import Agent, Rhythm
+from zonesched.compute.client import AgentClient
+from zonesched.compute.connection import ZoneConnection
 from zonesched.compute.driver import DriverSettings, load_driver, make_driver
 from zonesched.compute.fake import FakeDriver
 from zonesched.errors import ConfigError
@@ -32,6 +36,45 @@ class OnlyBuilds:
 class SaysWhatIsWrong(FakeDriver):
     def __init__(self, settings: DriverSettings, clock: FakeClock) -> None:
         raise ValueError("this driver needs --state-folder")
+
+
+class HasNoLease(FakeDriver):
+    def lease(self) -> Any:
+        return None
+
+
+class CannotLook(FakeDriver):
+    def found(self) -> Any:
+        raise RuntimeError("no hypervisor")
+
+
+class FindsNone(FakeDriver):
+    def found(self) -> Any:
+        return None
+
+
+class ExpectsNone(FakeDriver):
+    def next_event_s(self) -> Any:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("driver", "said"),
+    [
+        (HasNoLease, "lease of the driver HasNoLease gave None"),
+        (CannotLook, r"found of the driver CannotLook failed: RuntimeError\('no hypervisor'\)"),
+        (FindsNone, "found of the driver FindsNone gave None"),
+        (ExpectsNone, "next_event_s of the driver ExpectsNone gave None"),
+    ],
+)
+def test_an_agent_does_not_start_with_a_driver_that_answers_nothing(
+    driver: type[FakeDriver], said: str
+) -> None:
+    clock = FakeClock()
+    client = AgentClient(ZoneConnection("http://127.0.0.1:1", "agent", "secret"), "compute")
+
+    with pytest.raises(ConfigError, match=said):
+        Agent(client, driver(DriverSettings(), clock), clock, [], Rhythm())
 
 
 @pytest.mark.parametrize(

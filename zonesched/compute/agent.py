@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Protocol
@@ -16,7 +16,7 @@ from typing import Protocol
 from zonesched import tracing
 from zonesched.compute.client import BATCH, ZoneIdentity
 from zonesched.compute.connection import ZoneRefused, ZoneUnavailable
-from zonesched.compute.driver import DRIVER_FAILED, Driver, HasConsole
+from zonesched.compute.driver import DRIVER_FAILED, Driver, HasConsole, ask
 from zonesched.compute.driver_events import readable
 from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.lease import Lease
@@ -120,13 +120,14 @@ class Agent:
         self._beat_at = self._fetch_at = self._call_at = self._step_at = clock.monotonic()
         self._failures, self._put_off_why = 0, ""
         self._has_lease = self._is_unwritten = False
-        lease, ends_at = driver.lease(), clock.monotonic() + rhythm.fence_after_s
+        lease, ends_at = ask(driver, "lease", Lease), clock.monotonic() + rhythm.fence_after_s
         if ends_at < lease.until_s:
             # Before the zone hears of the promise, somebody must be there who keeps it.
             driver.hold(replace(lease, until_s=ends_at))
         is_settled = rhythm.fence_after_s == lease.until_s == math.inf
         self._renew_at = math.inf if is_settled else clock.monotonic()
-        self._take(readable([Found(tuple(driver.found()))]))
+        self._take(readable([Found(tuple(ask(driver, "found", Iterable)))]))
+        ask(driver, "next_event_s", int | float)
 
     @property
     def has_lapsed(self) -> bool:
@@ -312,14 +313,14 @@ class Agent:
         asked, self._asked_consoles = self._asked_consoles, ()
         driver = self._driver
         consoles = driver if isinstance(driver, HasConsole) and CONSOLE_TRAIT in driver.traits else None
-        for ask in asked:
+        for one in asked:
             try:
-                output = text_of(consoles.read_console(ask.key)) if consoles else None
+                output = text_of(consoles.read_console(one.key)) if consoles else None
             except Exception:
-                log.exception("the driver failed to read the console of instance %s", ask.key.uuid)
+                log.exception("the driver failed to read the console of instance %s", one.key.uuid)
                 continue
             try:
-                self._zone.bring_console(ask.id, output)
+                self._zone.bring_console(one.id, output)
             except ZoneRefused as error:
                 if error.may_pass:
                     raise
@@ -379,11 +380,8 @@ class Agent:
 
     def _pause_s(self) -> float:
         now = self._clock.monotonic()
-        if self._failures:
-            zone_s = self._call_at - now
-        else:
-            zone_s = min(self._beat_at, self._fetch_at, self._renew_at) - now
-        pause_s = max(0.0, min(zone_s, self._driver.next_event_s()))
+        call_at = self._call_at if self._failures else min(self._beat_at, self._fetch_at, self._renew_at)
+        pause_s = max(0.0, min(call_at - now, self._driver.next_event_s()))
         self._step_at = now + pause_s
         return pause_s
 

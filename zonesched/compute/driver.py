@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from zonesched.compute.desired_state import Desired
 from zonesched.compute.inventory import InventoryHost
@@ -174,6 +174,23 @@ def make_driver(connection_type: str, settings: DriverSettings, clock: Clock) ->
     if isinstance(driver.traits, str) or not isinstance(driver.traits, Collection):
         raise ConfigError(f"connection_type {connection_type!r}: its traits are no set of texts.")
     return driver
+
+
+def ask(driver: Driver, method: str, form: Any) -> Any:
+    """Ask a driver what an agent cannot start without: the answer of a method, which has this type.
+
+    Raises ConfigError, which names driver and method, where it has another one or none.
+    """
+    which = f"{method} of the driver {type(driver).__qualname__}"
+    try:
+        answer = getattr(driver, method)()
+    except ZoneschedError:
+        raise
+    except ANY_ERROR as error:
+        raise ConfigError(f"{which} failed: {error!r}") from error
+    if not isinstance(answer, form):
+        raise ConfigError(f"{which} gave {answer!r}, which is not what a driver returns there.")
+    return answer
 
 
 def load_driver(connection_type: str) -> DriverFactory:
