@@ -145,7 +145,7 @@ class InstanceFolder:
         Of a damaged file it is the likeliest one: the zone says which, and whether the move goes on.
         """
         try:
-            return int(self._read("leaving.json").get("attempt", 0))
+            return int(self._read("leaving.json", attempt=int).get("attempt", 0))
         except FolderDamaged:
             return self.key.attempt + 1
 
@@ -175,7 +175,7 @@ class InstanceFolder:
 
     def process(self) -> Process | None:
         """Return its process, dead or alive; None before it was started."""
-        found = self._read("process.json", "pid", "started", "boot_id")
+        found = self._read("process.json", pid=int, started=int, boot_id=str)
         return Process(found["pid"], found["started"], found["boot_id"]) if found else None
 
     def power(self) -> Power:
@@ -187,7 +187,7 @@ class InstanceFolder:
 
     def name(self) -> str:
         """Return the name of the server, as its process sees it."""
-        return str(self._read("wanted.json").get("environment", {}).get(NAME_VARIABLE, ""))
+        return str(self._read("wanted.json", environment=dict).get("environment", {}).get(NAME_VARIABLE, ""))
 
     def was_not_started(self) -> bool:
         """Tell whether its command could not be run."""
@@ -201,7 +201,7 @@ class InstanceFolder:
         """Return its last state; before it was built, the one to start with."""
         if not self.was_built():
             return first(self._read("wanted.json"))
-        line = self._read("reached.json", "generation", "power", "reboots", "rebuilds")
+        line = self._read("reached.json", generation=int, power=str, reboots=int, rebuilds=int)
         try:
             power = Power(line["power"])
         except ValueError as error:
@@ -234,7 +234,7 @@ class InstanceFolder:
             process = self.process()
             if not is_free or (process is not None and process_table.members(process)):
                 return False
-            wanted = self._read("wanted.json", "environment")
+            wanted = self._read("wanted.json", environment=dict)
             if not wanted:
                 raise FolderDamaged(self.path / "wanted.json", FileNotFoundError("it is missing"))
             environment = {**wanted["environment"], IMAGE_VARIABLE: image_name}
@@ -295,12 +295,16 @@ class InstanceFolder:
         self._aside = []
         return self._removing is None
 
-    def _read(self, name: str, *members: str) -> dict[str, Any]:
-        """Read one of its files; empty where there is none. Raises FolderDamaged where that cannot be."""
+    def _read(self, name: str, **members: type) -> dict[str, Any]:
+        """Read one of its files; empty where there is none.
+
+        Raises FolderDamaged where that cannot be, or a member is missing or of another type.
+        """
         try:
             found = dict(json.loads((self.path / name).read_text(encoding="utf-8")))
-            for member in members:
-                found[member]
+            for member, kind in members.items():
+                if not isinstance(found[member], kind):
+                    raise TypeError(f"{member} is {found[member]!r}")
         except FileNotFoundError:
             return {}
         except (KeyError, OSError, TypeError, ValueError) as error:
@@ -354,13 +358,7 @@ def _write(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def _line_of(reached: Reached) -> dict[str, Any]:
-    return {
-        "generation": reached.generation,
-        "power": reached.power.value,
-        "reboots": reached.reboots,
-        "rebuilds": reached.rebuilds,
-        "reason": reached.reason,
-    }
+    return {**vars(reached), "power": reached.power.value}
 
 
 def _start_copy(arguments: Sequence[str]) -> subprocess.Popen[bytes]:

@@ -65,15 +65,21 @@ def _is_still_there(folder: str, lock: int) -> bool:
 
 
 def _is_lease_held(root: str, term: int, boot_id: int | str) -> bool:
-    """Tell whether instances may run and the term is still that in which this one was to be started."""
+    """Tell whether instances may run and the term is still that in which this one was to be started.
+
+    A lease that cannot be read has run out, as for the agent.
+    """
     try:
         with open(os.path.join(root, "lease.json"), encoding="utf-8") as file:
             lease = json.load(file)
+        if lease["term"] != term or lease["until_s"] == math.inf:
+            return bool(lease["term"] == term)
+        now_s = time.clock_gettime(time.CLOCK_BOOTTIME)
+        return bool(lease["boot_id"] == boot_id and now_s < lease["until_s"])
     except FileNotFoundError:
         return term == 0
-    if lease["term"] != term or lease["until_s"] == math.inf:
-        return bool(lease["term"] == term)
-    return bool(lease["boot_id"] == boot_id and time.clock_gettime(time.CLOCK_BOOTTIME) < lease["until_s"])
+    except (KeyError, TypeError, ValueError):
+        return False
 
 
 def _identity() -> dict[str, int | str]:
