@@ -472,7 +472,8 @@ def test_a_weigher_that_gives_no_number_ends_its_request_and_not_the_zone(tmp_pa
     )
     assert shown["why"]["own"]["steps"] == [{"filter": path, "code": "weigher_failed"}]
     server = root.client().get(f"/servers/{shown['instances'][0]['uuid']}").json["server"]
-    assert server["fault"]["message"] == f"A weigher of this zone failed. It is {path}."
+    said = f"A weigher, cost function or scheduler of this zone failed. It is {path}."
+    assert server["fault"]["message"] == said
     assert hosts_of(tree, boot(tree, {"ignore_hosts": "host-2f"})) == ["r1"]
 
 

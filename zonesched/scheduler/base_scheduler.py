@@ -238,7 +238,7 @@ class BaseScheduler:
     def _in_limits(self, weights: Ints, count: int) -> Ints:
         if weights.shape != (count,) or not np.issubdtype(weights.dtype, np.integer):
             log.error("weigh of %s gave not one whole number per host", self.name)
-            raise WeigherFailed(self.name)
+            raise WeigherFailed(self.name, "scheduler")
         if count and not 0 <= weights.min() <= weights.max() <= MAX_WEIGHT:
             weights = np.clip(weights, 0, MAX_WEIGHT)
         return weights.astype(np.int64, copy=False)
@@ -261,6 +261,6 @@ class BaseScheduler:
             weight, index = line.get("weight"), index_of.get(line.get("hostname", ""))
             if index is None or isinstance(weight, bool) or not isinstance(weight, Integral):
                 log.error("weigh_hosts of %s gave %r", self.name, line)
-                raise WeigherFailed(self.name)
+                raise WeigherFailed(self.name, "scheduler")
             weights[index] = min(max(int(weight), 0), MAX_WEIGHT)
         return weights

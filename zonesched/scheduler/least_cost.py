@@ -47,7 +47,7 @@ class LeastCostScheduler(BaseScheduler):
             for function in functions:
                 total += function.weight * self._costs(function, hosts, spec)
         if np.isnan(total).any():
-            raise WeigherFailed(" + ".join(function.name for function in functions))
+            raise WeigherFailed(" + ".join(function.name for function in functions), "cost function")
         return np.clip(np.rint(total), 0.0, float(MAX_WEIGHT)).astype(np.int64)
 
     def score_parts(self, hosts: HostView, spec: RequestSpec) -> Sequence[Sequence[ScorePart]]:
@@ -75,8 +75,8 @@ class LeastCostScheduler(BaseScheduler):
             raise
         except ANY_ERROR as error:
             log.exception("cost function %s failed", function.name)
-            raise WeigherFailed(function.name) from error
+            raise WeigherFailed(function.name, "cost function") from error
         if costs.shape != (len(hosts),) or not np.isfinite(costs).all():
             log.error("cost function %s gave no finite number per host", function.name)
-            raise WeigherFailed(function.name)
+            raise WeigherFailed(function.name, "cost function")
         return costs

@@ -64,7 +64,7 @@ class HostWeighing:
             raise
         except ANY_ERROR as error:
             log.exception("scheduler %s failed to weigh", self.scheduler_name)
-            raise WeigherFailed(self.scheduler_name) from error
+            raise WeigherFailed(self.scheduler_name, "scheduler") from error
 
 
 class Selection:

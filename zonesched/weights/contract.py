@@ -20,12 +20,15 @@ from zonesched.model.request_spec import RequestSpec
 
 
 class WeigherFailed(Unavailable):
-    """A weigher raised, or gave a value that is not finite: the request is refused in that weigher's name."""
+    """A weigher raised, or gave a value that is not finite: the request is refused in that weigher's name.
+
+    So may a cost function or a scheduler that weighs, which `kind` then says.
+    """
 
     code = "weigher_failed"
 
-    def __init__(self, weigher_name: str) -> None:
-        super().__init__(f"The weigher {weigher_name} failed.")
+    def __init__(self, weigher_name: str, kind: str = "weigher") -> None:
+        super().__init__(f"The {kind} {weigher_name} failed.")
         self.weigher_name = weigher_name
 
 

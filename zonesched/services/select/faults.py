@@ -30,7 +30,7 @@ MESSAGES = {
     "place_lost": "The place of the instance is no longer known.",
     "zone_lost": "The zone that had the instance is no longer part of this cloud.",
     "filter_failed": "A filter of this zone failed.",
-    "weigher_failed": "A weigher of this zone failed.",
+    "weigher_failed": "A weigher, cost function or scheduler of this zone failed.",
 }
 """Messages by the stable reason code of an ERROR instance."""
 
