@@ -430,7 +430,7 @@ def test_a_filter_that_raises_ends_its_request_and_not_the_zone(tmp_path: Path) 
     path = f"/reservations/{broken.json['reservation_id']}"
     shown = tree.nodes["root"].client().get(path).json["reservation"]
     assert shown["counts"] == {"ERROR": 1}
-    assert [line["code"] for line in shown["reasons"]] == ["filter_failed"]
+    assert shown["reasons"] == [{"code": "filter_failed", "count": 1, "refused_by": ["BrokenFilter"]}]
     server = tree.nodes["root"].client().get(f"/servers/{shown['instances'][0]['uuid']}").json["server"]
     assert server["fault"]["message"] == "A filter of this zone failed. It is BrokenFilter."
     assert hosts_of(tree, boot(tree)) == ["r1"]

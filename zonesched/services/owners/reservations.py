@@ -17,7 +17,7 @@ from zonesched.seal.cursors import Cursor, CursorBox
 from zonesched.services.owners.pending_steps import pending_steps
 from zonesched.services.owners.scopes import scope_of
 from zonesched.services.select import select
-from zonesched.services.select.faults import change_for_parent, for_parent, refusals_for
+from zonesched.services.select.faults import change_for_parent, for_parent, refused_by
 from zonesched.services.zone import Zone
 from zonesched.store import (
     aliases,
@@ -138,8 +138,7 @@ def _reasons(reservation: Reservation, members: Sequence[Instance], reader: Role
     counted = Counter(map(for_parent, found) if reader is Role.PARENT else found)
     lines: list[dict[str, object]] = []
     for code, count in sorted(counted.items()):
-        refused_by = refusals_for(code, reservation.why)
-        lines.append({"code": code, "count": count, "refused_by": refused_by})
+        lines.append({"code": code, "count": count, "refused_by": refused_by(code, reservation.why)})
     return lines
 
 

@@ -38,11 +38,10 @@ MESSAGES = {
 def message(reason: str, why: DecisionTrace) -> str:
     """Make one or two sentences: the fault, and the codes of refusals or the filter that failed."""
     text = MESSAGES.get(reason, "The instance could not be built.")
-    codes = refusals_for(reason, why)
-    if codes:
-        return f"{text} Refused by: {', '.join(codes)}."
-    failed = [step.filter for step in why.own.steps if step.code == reason]
-    return f"{text} It is {failed[0]}." if failed else text
+    names = refused_by(reason, why)
+    if not names:
+        return text
+    return f"{text} Refused by: {', '.join(names)}." if reason in _REFUSED else f"{text} It is {names[0]}."
 
 
 def details(reason: str, why: DecisionTrace) -> str:
@@ -92,9 +91,11 @@ def change_for_parent(change: InstanceChange) -> InstanceChange:
     return replace(change, reason=for_parent(change.reason)) if ended and change.reason else change
 
 
-def refusals_for(reason: str, why: DecisionTrace) -> list[str]:
-    """List the codes of refused hosts for a reason that concerns hosts; empty for others."""
-    return refusals(why) if reason in _REFUSED else []
+def refused_by(reason: str, why: DecisionTrace) -> list[str]:
+    """List the codes of refused hosts for a reason that concerns hosts; for others the plugin that failed."""
+    if reason in _REFUSED:
+        return refusals(why)
+    return [step.filter for step in why.own.steps if step.code == reason]
 
 
 _REFUSED = ("no_valid_host", NOT_ALL_ANSWERED, OFFERS_LIMITED, "group_place_full")
