@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders.hosts import SEEDS, a_host, a_spec, a_table, schedulers, some_host
+from zonesched.model.aggregate import Aggregate
 from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import HostView
 from zonesched.model.request_spec import RequestSpec, ScoreWeighing, WeigherScale
@@ -119,6 +120,15 @@ def test_hosts_whose_scores_are_nearer_than_the_error_of_an_estimate_are_all_wei
     # when they are offered, then the choice is that of all hosts
     chosen = schedulers().default
     assert chosen.offer(request) == WeighsAll(chosen.plugins, chosen.name).offer(request)
+
+
+def test_a_multiplier_of_aggregates_beyond_all_numbers_leaves_no_host_out() -> None:
+    huge = Aggregate("a", "huge", {"ram_weight_multiplier": "1e300"})
+    table = a_table([a_host(f"{n:x}f", ram_mb=100_000 + n, aggregates=[huge]) for n in range(200)])
+    scales = (WeigherScale("RAMWeigher", low=0.0, high=1e-9, multiplier=1.0),)
+    request = OfferRequest(table, a_spec(weighing=ScoreWeighing(scales)))
+    chosen = schedulers().default
+    assert answer(chosen, request) == answer(WeighsAll(chosen.plugins, chosen.name), request)
 
 
 def shortlisted(table: HostTable, count: int, scheduler: FilterScheduler) -> int:

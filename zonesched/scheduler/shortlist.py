@@ -86,7 +86,8 @@ def _terms(
                 bound = abs(factor) * reach
                 terms.append(_Term(scale.weigher, raw, raw.values, factor, factor * scale.low, bound))
             else:
-                factors = multiplier / (scale.high - scale.low)
+                with np.errstate(over="ignore"):  # Then no estimate is made: its error has no bound.
+                    factors = multiplier / (scale.high - scale.low)
                 bound = float(np.abs(factors).max()) * reach
                 less_low = raw.values - scale.low if scale.low else raw.values
                 terms.append(_Term(scale.weigher, raw, less_low, factors, 0.0, bound))
