@@ -193,6 +193,8 @@ def test_an_error_never_holds_a_key(tmp_path: Path, secret: str) -> None:
 def test_a_file_that_is_not_there_or_of_another_form_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.conf does not exist"):
         conf.load([str(tmp_path / "none.conf")])
+    with pytest.raises(ConfigError, match=f"{tmp_path} is no file"):
+        conf.load([str(tmp_path)])
     (tmp_path / "z.conf").write_text("[zone]\nname = x\n")
     with pytest.raises(ConfigError, match=r"Section \[zone\] in .*z\.conf"):
         conf.load([str(tmp_path / "z.conf")])

@@ -83,7 +83,8 @@ def override(conf: Conf, overrides: Mapping[str, Any], given: Mapping[str, str] 
 def _read_file(name: str) -> dict[str, str]:
     """Return the options that a file sets, as written. Raise ConfigError for an unknown option."""
     if not Path(name).is_file():
-        raise ConfigError(f"The configuration file {name} does not exist.")
+        why = "is no file" if Path(name).exists() else "does not exist"
+        raise ConfigError(f"The configuration file {name} {why}.")
     sections: dict[str, dict[str, list[str]]] = {}
     try:
         if Path(name).read_text(encoding="utf-8").startswith("\ufeff"):
