@@ -713,7 +713,7 @@ class TestAgent:
         agent = self.agent(zone, clock)
         zone.outage = ZoneUnavailable("the zone cannot be reached")
         self.run(agent, clock, 120)
-        zone.outage = ZoneRefused(401, "unauthorized", "the password is wrong", "")
+        zone.outage = ZoneRefused(401, "unauthorized", "the password is wrong.", "")
         self.run(agent, clock, 120)
         zone.outage = None
         self.run(agent, clock, 20)

@@ -177,7 +177,7 @@ class Agent:
 
     def _put_off(self, why: str) -> None:
         if why != self._put_off_why:
-            log.warning("%s; retrying", why)
+            log.warning("%s; retrying", why.removesuffix("."))
         self._put_off_why = why
         pause_s = min(self._rhythm.first_retry_s * 2 ** min(self._failures, 20), self._rhythm.longest_retry_s)
         self._failures += 1
