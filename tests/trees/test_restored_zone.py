@@ -624,11 +624,12 @@ def test_what_no_row_and_no_parent_has_runs_on_until_the_operator_ends_it(scene:
     lost = scene.booted(1, "leaf")
 
     scene.restore("leaf", copy)
-    scene.recovered("leaf")
+    done = scene.recovered("leaf")
     hosts = scene.tree.nodes["leaf"].client().get("/os-hypervisors/detail").json["hypervisors"]
     listed = scene.audit("leaf")
 
     assert scene.agents["leaf"].uuids() == lost
+    assert [line["kind"] for line in done] == ["instance_unknown_here", "recovery_open"]
     assert [line["kind"] for line in listed] == ["instance_unknown_here"]
     assert sorted(host["status"] for host in hosts) == ["disabled", "enabled"]
     scene.repair("leaf", delete_unknown=True)

@@ -55,6 +55,8 @@ def run(zone: Zone, *, dry_run: bool = False, delete_unknown: bool = False) -> l
             )
             results.extend(_repair_local(repair))
             results.extend(settle.delete_unknown(tx, delete=delete_unknown))
+            # What the end of a recovery has left unclaimed counts once, as it is in the end.
+            results[:] = {one.inconsistency: one for one in results}.values()
         if dry_run:
             raise _OnlyShown
 
