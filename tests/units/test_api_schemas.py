@@ -131,7 +131,7 @@ def test_a_number_of_instances_is_a_whole_one_within_limits(key: str, number: An
 def test_an_integer_that_is_far_too_large_is_refused_with_what_is_accepted(number: Any) -> None:
     refusal = refusal_of(BootBody, a_body(num_instances=number))
     assert refusal.code == "out_of_range"
-    assert "from -2147483647 to 2147483647" in refusal.message
+    assert "absolute value at most 2147483647" in refusal.message
 
 
 def test_a_text_of_an_integer_that_a_field_may_take_is_refused_for_its_type() -> None:

@@ -47,7 +47,7 @@ def _refusal(error: ErrorDetails, unverified: Any) -> BadRequest:
     field = _field(error["loc"], unverified)
     kind = error["type"]
     if kind == "int_type" and _is_large_integer(error["input"]):
-        words = f"must be an integer from {-MAX_INT} to {MAX_INT}"
+        words = f"must be an integer, and its absolute value at most {MAX_INT}"
         return BadRequest(f"{field}: {words}", code="out_of_range", field=field)
     code = _CODES.get(kind, "wrong_type" if kind.endswith("_type") else "invalid_value")
     return BadRequest(f"{field}: {_words(error)}", code=code, field=field)
