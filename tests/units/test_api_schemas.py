@@ -20,6 +20,7 @@ from zonesched.api.schemas.flavors import ExtraSpecsBody, FlavorBody
 from zonesched.api.schemas.hosts import RegisterBody, ReportsBody
 from zonesched.api.schemas.images import ImageBody
 from zonesched.api.schemas.keypairs import KeypairBody
+from zonesched.api.schemas.limits import ProjectLimitsBody
 from zonesched.api.schemas.select import SelectBody
 from zonesched.api.schemas.server_details import ChangeServerBody, MetadataBody
 from zonesched.api.schemas.server_list import ListQuery
@@ -132,6 +133,12 @@ def test_an_integer_that_is_far_too_large_is_refused_with_what_is_accepted(numbe
     refusal = refusal_of(BootBody, a_body(num_instances=number))
     assert refusal.code == "out_of_range"
     assert "absolute value at most 2147483647" in refusal.message
+
+
+def test_a_limit_that_there_is_not_is_refused_with_those_that_are_accepted() -> None:
+    refusal = refusal_of(ProjectLimitsBody, {"limits": {"nope": 1}})
+    assert (refusal.code, refusal.field) == ("unknown_field", "limits.nope")
+    assert "Accepted: project_instances, project_open_boots, " in refusal.message
 
 
 def test_a_text_of_an_integer_that_a_field_may_take_is_refused_for_its_type() -> None:

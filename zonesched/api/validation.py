@@ -19,6 +19,7 @@ LONGEST_FIELD = 255
 _CODES = {
     "missing": "missing_field",
     "extra_forbidden": "unknown_field",
+    "unknown_field": "unknown_field",
     "too_long": "too_long",
     "string_too_long": "too_long",
     "out_of_range": "out_of_range",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from zonesched.api.schemas.fields import Amount, LenientQuery, Schema, Text, refusal
 
@@ -14,6 +14,19 @@ Percent = Annotated[int, Field(ge=1, le=100)]
 
 
 class _QuotaOverrides(Schema):
+    @model_validator(mode="before")
+    @classmethod
+    def _knows_all(cls, value: Any) -> Any:
+        unknown = [key for key in value if key not in cls.model_fields] if isinstance(value, dict) else []
+        if unknown:
+            error = refusal(
+                "unknown_field", f"there is no such limit. Accepted: {', '.join(cls.model_fields)}"
+            )
+            raise ValidationError.from_exception_data(
+                cls.__name__, [{"type": error, "loc": (unknown[0],), "input": None}]
+            )
+        return value
+
     @model_validator(mode="after")
     def _names_something(self) -> _QuotaOverrides:
         if not self.model_fields_set:
