@@ -135,6 +135,11 @@ def test_an_integer_that_is_far_too_large_is_refused_with_what_is_accepted(numbe
     assert "absolute value at most 2147483647" in refusal.message
 
 
+def test_a_status_that_there_is_not_is_refused_with_those_that_are_accepted() -> None:
+    refusal = refusal_of(ListQuery, {"status": ["foo"]})
+    assert refusal.message.startswith("status.0: must be 'BUILD', 'ACTIVE', 'SHUTOFF', ")
+
+
 def test_a_limit_that_there_is_not_is_refused_with_those_that_are_accepted() -> None:
     refusal = refusal_of(ProjectLimitsBody, {"limits": {"nope": 1}})
     assert (refusal.code, refusal.field) == ("unknown_field", "limits.nope")

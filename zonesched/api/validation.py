@@ -16,6 +16,9 @@ S = TypeVar("S", bound=Schema)
 
 LONGEST_FIELD = 255
 
+NO_TEXT = "'', "
+"""A text that some fields accept as well; it says the same as no field."""
+
 _CODES = {
     "missing": "missing_field",
     "extra_forbidden": "unknown_field",
@@ -74,6 +77,8 @@ def _words(error: ErrorDetails) -> str:
             return "this call takes no such member"
         case "model_type" | "dict_type":
             return "must be an object"
+        case "literal_error":
+            return f"must be {error['ctx']['expected'].removeprefix(NO_TEXT)}"
         case "none_required":
             return "must be null"
         case _:
