@@ -38,7 +38,10 @@ CALLS_OF_A_SITE = 1000
 WIRE_MD = Path(__file__).parents[2] / "docs" / "wire.md"
 UNAVAILABLE = frozenset(re.findall(r"^\| `(\w+)` \| 503 \|", WIRE_MD.read_text(), re.MULTILINE))
 PLUGIN_FAILED = ("filter_failed", "weigher_failed")
-"""503 of a filter or weigher that raises: documented for plugins, and a fault of a built-in one."""
+"""Codes of a filter or weigher that raises: documented for plugins, and a fault of a built-in one.
+
+Users and admins are answered 503, a parent in the reasons of a select.
+"""
 
 KINDS = {(kind.body_name, kind.status) for kind in Kind}
 _CODE = re.compile(r"[a-z0-9_]+")
@@ -118,6 +121,8 @@ def judge_answer(call: ApiCall, answer: Answer) -> None:
         asked = call.path.encode("utf-8", "replace") + call.body
         told = [text for text in NEVER_UPWARD if text.encode() in answer.body and text.encode() not in asked]
         assert not told, f"a parent is told {told}"
+        failed = [code for code in PLUGIN_FAILED if f'"code":"{code}"'.encode() in answer.body]
+        assert not failed, f"a built-in plugin failed: {failed}"
 
 
 def _judge_fault(answer: Answer) -> None:
