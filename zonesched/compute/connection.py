@@ -71,6 +71,7 @@ class ZoneConnection:
         self._timeout_s = timeout_s
         self._session = requests.Session()
         self._verify = cacert or True
+        self._has_answered = False
         self._session.headers["OpenStack-API-Version"] = "compute latest"
         timed = TimedAdapter()
         self._session.mount("https://", timed)
@@ -94,6 +95,7 @@ class ZoneConnection:
             adapter = self._session.get_adapter(str(request.url))
             reply = adapter.send(request, timeout=self._timeout_s, verify=self._verify)
             content = _content(reply)
+            self._has_answered = True
         except requests.Timeout:
             raise self._late() from None
         except requests.exceptions.SSLError as error:
@@ -123,8 +125,9 @@ class ZoneConnection:
         return self._answer(reply, content)
 
     def _is_cut(self, error: requests.ConnectionError) -> bool:
-        """Tell whether a connection without TLS ended without an answer, as a zone with TLS ends it."""
-        return self.zone_url.startswith("http:") and any(isinstance(e, ProtocolError) for e in error.args)
+        """Tell whether a first connection without TLS ended without an answer, as a zone with TLS ends it."""
+        may_want_tls = self.zone_url.startswith("http:") and not self._has_answered
+        return may_want_tls and any(isinstance(e, ProtocolError) for e in error.args)
 
     def _late(self) -> ZoneUnavailable:
         return ZoneUnavailable(f"{self.zone_url} did not answer within {self._timeout_s:g} s")

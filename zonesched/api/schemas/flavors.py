@@ -53,7 +53,7 @@ def _is_public(value: Any) -> Any:
     return truth(value) if value else value
 
 
-IsPublic = Annotated[bool | None, BeforeValidator(_is_public, json_schema_input_type=str)]
+IsPublic = Annotated[bool | None, BeforeValidator(_is_public, json_schema_input_type=bool | Literal["none"])]
 
 
 class NewFlavor(Schema):
