@@ -178,7 +178,7 @@ class ChildChange:
 
 @dataclass(frozen=True)
 class Staying:
-    """An instance that a drain leaves in a child zone, with a stable code."""
+    """An instance that a drain leaves in a child zone, or without a place after it; with a stable code."""
 
     id: str
     name: str

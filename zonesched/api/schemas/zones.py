@@ -57,7 +57,7 @@ class ChangeZoneBody(Schema):
 
 
 class Drain(Schema):
-    """`count`: how many more instances are let leave now, at most."""
+    """`count`: how many instances may be leaving, or on their way, at a time."""
 
     count: Annotated[int, Field(ge=0, le=MAX_LEAVING)]
 
