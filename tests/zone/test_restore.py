@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import resource
@@ -135,6 +136,30 @@ def test_a_backup_beside_one_that_is_killed_has_its_own_rows(
 
     # Then
     assert (made, flavors_in(second)) == (0, {"before"})
+
+
+@pytest.mark.usefixtures("copy")
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_backup_needs_no_hard_links(
+    tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    # given a file system without them, on which somebody may have made that file meanwhile
+    to = tmp_path / "second.sqlite"
+
+    def link(_part: Path, copy: Path) -> None:
+        if is_there:
+            copy.write_text("mine")
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+    monkeypatch.setattr(os, "link", link)
+    # when
+    made = database.backup(to)
+    # then
+    assert [path.name for path in tmp_path.glob("second*")] == [to.name]
+    if is_there:
+        assert (made, to.read_text()) == (1, "mine")
+    else:
+        assert (made, flavors_in(to), stat.S_IMODE(to.stat().st_mode)) == (0, {"before"}, 0o600)
 
 
 def test_a_backup_that_its_disk_cannot_take_says_so_and_leaves_nothing(

@@ -86,8 +86,17 @@ def _write_copy(database: Path, copy: Path) -> None:
             rows.backup(written)
             # One file, without a log beside it.
             written.execute("PRAGMA journal_mode=DELETE")
-        # Fails where somebody has made that file meanwhile.
+        _give_name(part, copy)
+
+
+def _give_name(part: Path, copy: Path) -> None:
+    """Give a whole file its name. Raises FileExistsError where somebody has made such a file meanwhile."""
+    try:
         os.link(part, copy)
+    except OSError:
+        # Some file systems have no links, as that of a share: the name is taken, then the file moved there.
+        os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        part.replace(copy)
 
 
 def read(copy: Path) -> ZoneCopy:
