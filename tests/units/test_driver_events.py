@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from zonesched.compute.driver_events import readable
 from zonesched.compute.fake import FakeDriver
 from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.machine import Built, Changed, Destroyed, Failed, Fenced, Found, Key, Left, Wanted
+from zonesched.errors import ConfigError
 
 WRONG: list[Any] = [
     Built(Wanted(A, "h1")),  # type: ignore[arg-type]
@@ -34,6 +36,17 @@ WRONG: list[Any] = [
 def test_a_wrong_event_is_left_out_and_logged(wrong: object, caplog: pytest.LogCaptureFixture) -> None:
     assert readable([wrong, Built(B)]) == [Built(B)]
     assert repr(wrong) in caplog.text
+
+
+def test_no_agent_starts_whose_driver_finds_an_instance_without_a_key() -> None:
+    class FindsTexts(FakeDriver):
+        def found(self) -> Sequence[Key]:
+            return [A, "b"]  # type: ignore[list-item]
+
+    clock = FakeClock()
+
+    with pytest.raises(ConfigError, match=r"found\(\) gave other things than keys: .*'b'"):
+        Agent(ZoneStandIn([A]), FindsTexts(DriverSettings(), clock), clock, [InventoryHost("h1")], Rhythm())
 
 
 def test_an_event_of_the_wrong_form_costs_no_other_instance() -> None:

@@ -17,7 +17,7 @@ from zonesched import tracing
 from zonesched.compute.client import BATCH, ZoneIdentity
 from zonesched.compute.connection import ZoneRefused, ZoneUnavailable
 from zonesched.compute.driver import DRIVER_FAILED, Driver, HasConsole, ask
-from zonesched.compute.driver_events import readable
+from zonesched.compute.driver_events import found_at_start, readable
 from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.lease import Lease
 from zonesched.compute.machine import (
@@ -27,7 +27,6 @@ from zonesched.compute.machine import (
     Event,
     Failed,
     Fetched,
-    Found,
     Instruction,
     Key,
     Leave,
@@ -126,7 +125,7 @@ class Agent:
             driver.hold(replace(lease, until_s=ends_at))
         is_settled = rhythm.fence_after_s == lease.until_s == math.inf
         self._renew_at = math.inf if is_settled else clock.monotonic()
-        self._take(readable([Found(tuple(ask(driver, "found", Iterable)))]))
+        self._take([found_at_start(ask(driver, "found", Iterable))])
         ask(driver, "next_event_s", int | float)
 
     @property

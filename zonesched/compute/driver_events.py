@@ -8,6 +8,7 @@ from typing import TypeGuard
 
 from zonesched.compute.desired_state import Observed, Power
 from zonesched.compute.machine import Built, Changed, Destroyed, DriverEvent, Failed, Fenced, Found, Key, Left
+from zonesched.errors import ConfigError
 
 log = logging.getLogger(__name__)
 
@@ -15,6 +16,18 @@ log = logging.getLogger(__name__)
 def readable(events: Iterable[object]) -> Sequence[DriverEvent]:
     """Return the events that have the form of one; log each of the others, which the driver has to mend."""
     return [event for event in events if _is_event(event)]
+
+
+def found_at_start(keys: Iterable[Key]) -> Found:
+    """Return the instances that a driver has found at the start of an agent.
+
+    Raise ConfigError if one of the keys is none: the zone would hear that such an instance is gone, which
+    runs on.
+    """
+    found = Found(tuple(keys))
+    if not _has_its_form(found):
+        raise ConfigError(f"The driver's found() gave other things than keys: {found.keys!r}.")
+    return found
 
 
 def _is_event(event: object) -> TypeGuard[DriverEvent]:
