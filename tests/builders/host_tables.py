@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from zonesched.services.state.host_cache import HostCache
+from zonesched.services.state.listening import Listening
 from zonesched.services.zone import Zone
 from zonesched.store.hosts import Changes
 
 
 def table_is_as_stored(zone: Zone) -> None:
     """The table in memory, refreshed, says of every host what a table that is read anew says."""
-    fresh = HostCache(zone.store, zone.clock, 1e6)
+    fresh = HostCache(zone.store, zone.clock, Listening(zone.clock, 1e6))
     with zone.hosts.current() as kept, fresh.current() as read:
         for name in ("VCPU", "MEMORY_MB", "DISK_GB"):
             assert _by_host(kept, kept.used(name)) == _by_host(read, read.used(name))

@@ -167,7 +167,7 @@ class Scene:
             self.edges[number].fault(answering_child.URL, Dead())
             zone.quotas = Quotas(zone.conf, zone.uuid, zone.store, zone.clock)
             _count_holds(zone)
-            zone.hosts = HostCache(zone.store, zone.clock, zone.conf.service_down_time, max_age_s=0.0)
+            zone.hosts = HostCache(zone.store, zone.clock, zone.listening, max_age_s=0.0)
             zone.restored = Restored(zone.store)
             # It remembers which it has written.
             zone.heartbeats = Heartbeats(zone.store, zone.clock, zone.conf.service_down_time)

@@ -25,6 +25,7 @@ from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.lease import Lease
 from zonesched.compute.state_folder import NO_IDENTITY, AgentIdentity
 from zonesched.model.fencing import fenced_after_s
+from zonesched.services import background
 from zonesched.services.audit import audit
 from zonesched.services.hosts import automatic_evacuation, hosts
 from zonesched.services.state import fences
@@ -120,6 +121,7 @@ class Scene:
                 if not machine.is_paused:
                     machine.agent.step()
             self.node.zone.heartbeats.write()
+            background.beat_own(self.node.zone)
             automatic_evacuation.evacuate_fenced(self.node.zone)
             self.tree.settle(1)
             if hasattr(self, "uuid"):
@@ -307,6 +309,24 @@ def test_after_an_outage_of_the_zone_the_servers_run_where_they_were(tmp_path: P
         machine.network.heal(machine.url)
     scene.go_on(20)
 
+    assert (scene.where(), scene.status()) == (["h1"], ("ACTIVE", "h1"))
+
+
+def test_a_zone_that_was_stopped_itself_evacuates_nobody(tmp_path: Path) -> None:
+    # given agents that have fenced, since nobody answered them
+    scene = Scene(tmp_path)
+    for machine in scene.machines:
+        machine.cut(Dead())
+    for _ in range(round(KEPT_S) + 1):
+        scene.tree.clock.advance(1.0)
+        for machine in scene.machines:
+            machine.agent.step()
+    # when the zone goes on, and looks before the first of them calls
+    automatic_evacuation.evacuate_fenced(scene.node.zone)
+    for machine in scene.machines:
+        machine.network.heal(machine.url)
+    scene.go_on(20)
+    # then
     assert (scene.where(), scene.status()) == (["h1"], ("ACTIVE", "h1"))
 
 

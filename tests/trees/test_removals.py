@@ -36,6 +36,7 @@ from zonesched.model.views import SettingChange
 from zonesched.services.audit import audit
 from zonesched.services.hosts import aggregates, host_settings, hosts, services
 from zonesched.services.state.host_cache import HostCache
+from zonesched.services.state.listening import Listening
 from zonesched.services.state.sql_hosts import SqlHosts
 from zonesched.services.zone import Zone
 from zonesched.store import claims, identity
@@ -62,7 +63,7 @@ def agent_id(zone: Zone, name: str = "agent") -> str:
 class TestHosts:
     def test_it_is_gone_at_once_in_every_process(self, zone: Zone) -> None:
         one, _ = add_hosts(zone, a_form("h1"), a_form("h2"))
-        second = HostCache(Store.open(str(zone.store.engine.url)), zone.clock, 60.0)
+        second = HostCache(Store.open(str(zone.store.engine.url)), zone.clock, Listening(zone.clock, 60.0))
         assert known(zone.hosts) == known(second) == ["h1", "h2"]
 
         services.remove(zone, one)

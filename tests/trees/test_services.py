@@ -14,6 +14,7 @@ from zonesched.errors import NotFound
 from zonesched.model.views import Binary, ServiceChange
 from zonesched.services.hosts import hosts, services
 from zonesched.services.state.host_cache import HostCache
+from zonesched.services.state.listening import Listening
 from zonesched.services.state.sql_hosts import SqlHosts
 from zonesched.services.zone import Zone
 from zonesched.store.store import Store
@@ -73,7 +74,7 @@ def test_an_agent_that_is_forced_down_takes_all_its_hosts_with_it_at_once_in_eve
 ) -> None:
     one, two = add_hosts(zone, a_form("h1"), a_form("h2"))
     (other,) = add_hosts(zone, a_form("h3"), service="other")
-    second = HostCache(Store.open(str(zone.store.engine.url)), zone.clock, 60.0)
+    second = HostCache(Store.open(str(zone.store.engine.url)), zone.clock, Listening(zone.clock, 60.0))
     for view in (zone.hosts, second):
         assert in_memory(view, one)[1]
 

@@ -27,6 +27,7 @@ from zonesched.services.hosts import aggregates, hosts
 from zonesched.services.select import select
 from zonesched.services.select.select import Decision
 from zonesched.services.state.host_cache import HostCache
+from zonesched.services.state.listening import Listening
 from zonesched.services.state.sql_hosts import REPEATING, SqlHosts
 from zonesched.services.zone import Zone
 from zonesched.store import prepared
@@ -95,7 +96,7 @@ def plant(zone: Zone, found: Any, said: Any, in_zone: Any) -> None:
     """Let the zone have these hosts and aggregates alone."""
     for table in ("aggregate_hosts", "aggregates", "hosts"):
         sql(zone, f"DELETE FROM {table}")
-    zone.hosts = HostCache(zone.store, zone.clock, 1e6)
+    zone.hosts = HostCache(zone.store, zone.clock, Listening(zone.clock, 1e6))
     names = [f"h{number}" for number in range(len(found))]
     rows = [
         HostForm(n, "", az, inv, traits=traits) for n, (az, traits, inv) in zip(names, found, strict=True)
@@ -111,7 +112,7 @@ def plant(zone: Zone, found: Any, said: Any, in_zone: Any) -> None:
 
 
 def by_sql(zone: Zone) -> SqlHosts:
-    return SqlHosts(zone.store, zone.clock, 1e6, zone.schedulers.default.plugins)
+    return SqlHosts(zone.store, Listening(zone.clock, 1e6), zone.schedulers.default.plugins)
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])

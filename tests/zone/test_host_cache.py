@@ -15,6 +15,7 @@ from tests.builders.real_processes import eventually
 from zonesched.model.host_row import HostRow
 from zonesched.services.state import host_cache
 from zonesched.services.state.host_cache import HostCache
+from zonesched.services.state.listening import Listening
 from zonesched.services.state.sql_hosts import SqlHosts
 from zonesched.services.zone import Zone
 from zonesched.store import hosts
@@ -91,7 +92,7 @@ def test_only_what_changed_is_read(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
     ids = add_hosts(zone, *(a_form(f"h{n}") for n in range(50)))
     store = CountingStore.open(str(zone.store.engine.url))
-    view = HostCache(store, zone.clock, 60.0)
+    view = HostCache(store, zone.clock, Listening(zone.clock, 60.0))
     free(view, ids[0])
     boot_on(zone, ids[7])
     store.host_rows = 0
@@ -217,7 +218,7 @@ def test_a_view_that_failed_to_read_starts_over(tmp_path: Path, monkeypatch: pyt
     ids = add_hosts(zone, *(a_form(f"h{n}") for n in range(5)))
     store = FailingStore.open(str(zone.store.engine.url))
     store.fail_at = 3
-    view = HostCache(store, zone.clock, 60.0)
+    view = HostCache(store, zone.clock, Listening(zone.clock, 60.0))
     with pytest.raises(RuntimeError), view.current():
         pass
 
@@ -236,7 +237,7 @@ def test_a_host_that_went_after_a_read_that_failed_is_gone(
     ids = sorted(add_hosts(zone, *(a_form(f"h{n}") for n in range(5))))
     store = FailingStore.open(str(zone.store.engine.url))
     store.fail_at = 3
-    view = HostCache(store, zone.clock, 60.0)
+    view = HostCache(store, zone.clock, Listening(zone.clock, 60.0))
     with pytest.raises(RuntimeError), view.current():
         pass
     # when one of them goes before the next read

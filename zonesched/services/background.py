@@ -62,7 +62,7 @@ def start(zone: Zone) -> None:
         loop("membership", Membership(zone).step)
     loop("heartbeats", zone.heartbeats.write)
     acting("fences", lambda: automatic_evacuation.evacuate_fenced(zone))
-    loop("own-service", lambda: services.beat_own(zone))
+    loop("own-service", lambda: beat_own(zone))
     zone.wake.sync_loops.append(acting("sync", Sync(zone).step))
 
 
@@ -180,6 +180,13 @@ def _left_over(zone: Zone) -> Lease | None:
 def _postpone(zone: Zone, lease: Lease) -> None:
     due_at = zone.clock.now() + zone.conf.retry_pause
     zone.store.write(lambda tx: reservations.postpone(tx, lease, due_at))
+
+
+def beat_own(zone: Zone) -> float:
+    """Write this process's heartbeat; that succeeds only while those of agents can be heard and written."""
+    pause_s = services.beat_own(zone)
+    zone.listening.note()
+    return pause_s
 
 
 def reap(zone: Zone) -> float:

@@ -89,7 +89,7 @@ class RowGauges:
 
     def _count(self, begun_at: float) -> _Counted:
         zone = self._zone
-        now, down_time_s = zone.clock.now(), zone.conf.service_down_time
+        now, down_time_s = zone.clock.now(), zone.listening.down_time_s()
         found = zone.store.read(lambda tx: tallies.count(tx, now, down_time_s))
         return _Counted(found, begun_at, zone.clock.monotonic() - begun_at)
 

@@ -31,6 +31,7 @@ from zonesched.services.state.fences import Fences
 from zonesched.services.state.heartbeats import Heartbeats
 from zonesched.services.state.host_cache import HostCache
 from zonesched.services.state.instance_events import EventObserver, Publisher
+from zonesched.services.state.listening import Listening
 from zonesched.services.state.notifications import Notifications
 from zonesched.services.state.password_guard import PasswordGuard
 from zonesched.services.state.project_changes import ProjectChanges
@@ -40,7 +41,7 @@ from zonesched.services.state.silences import Silences
 from zonesched.services.state.sql_hosts import SqlHosts
 from zonesched.services.state.store_counts import StoreCounts
 from zonesched.services.state.wake import Wake
-from zonesched.store import identity, recovery, reservations, schema
+from zonesched.store import identity, recovery, reservations, schema, services
 from zonesched.store.identity import Identity
 from zonesched.store.outages import summary
 from zonesched.store.reservations import Lease
@@ -74,6 +75,7 @@ class Zone:
     heartbeats: Heartbeats
     fences: Fences
     silences: Silences
+    listening: Listening
     notifications: Notifications
     group: ServiceGroup
     children: ZoneManager
@@ -110,8 +112,11 @@ class Zone:
         store.observer = counts = StoreCounts(clock)
         schema.upgrade(store)
         uuid, host_id_secret, secret_box = _identify(conf, store, clock)
-        incarnation = store.read(recovery.incarnation)
+        incarnation, beaten_at = store.read(
+            lambda tx: (recovery.incarnation(tx), services.last_of_processes(tx))
+        )
         schedulers = Schedulers.from_conf(conf)
+        listening = Listening(clock, conf.service_down_time, beaten_at)
         boots, notifications = (
             BootQueue(),
             Notifications(broker or _broker(conf), store, Publisher(uuid, conf.zone_name, clock.new_uuid)),
@@ -133,10 +138,11 @@ class Zone:
             verified=VerifiedCache(clock),
             passwords=PasswordGuard(clock, conf.api_threads // 2, password_cost),
             schedulers=schedulers,
-            hosts=_hosts(conf, store, clock, schedulers.default),
+            hosts=_hosts(conf, store, clock, listening, schedulers.default),
             heartbeats=Heartbeats(store, clock, conf.service_down_time),
             fences=Fences(store, clock),
             silences=Silences(clock, conf.service_down_time / 2),
+            listening=listening,
             group=group or open_group(conf.servicegroup_driver, uuid, "", conf.service_down_time),
             notifications=notifications,
             children=ZoneManager.from_conf(
@@ -212,10 +218,12 @@ def _give_back(tx: Transaction, leases: Sequence[Lease]) -> None:
         reservations.postpone(tx, lease, 0.0)
 
 
-def _hosts(conf: Conf, store: Store, clock: Clock, scheduler: BaseScheduler) -> HostCache | SqlHosts:
+def _hosts(
+    conf: Conf, store: Store, clock: Clock, listening: Listening, scheduler: BaseScheduler
+) -> HostCache | SqlHosts:
     if conf.host_source == "sql":
-        return SqlHosts(store, clock, conf.service_down_time, scheduler.plugins)
-    return HostCache(store, clock, conf.service_down_time, max_age_s=scheduler.hosts_max_age_s)
+        return SqlHosts(store, listening, scheduler.plugins)
+    return HostCache(store, clock, listening, max_age_s=scheduler.hosts_max_age_s)
 
 
 def _identify(conf: Conf, store: Store, clock: Clock) -> tuple[str, str, SecretBox]:

@@ -97,10 +97,6 @@ class Service:
     agent_home: str = ""
     returned_at: float = 0.0
 
-    def is_up(self, now: float, down_time_s: float) -> bool:
-        """Tell whether the agent is up, by its heartbeats and its admin state."""
-        return not self.forced_down and is_up(self.last_seen_at, now, down_time_s)
-
 
 @dataclass(frozen=True)
 class Owned:
@@ -367,6 +363,13 @@ def returned_since(tx: Connection, service_ids: Sequence[str], now: float, withi
     """Return those of these services whose agents have asked for their places from other homes since."""
     found = read_ids(tx, service_ids)
     return frozenset(id for id, one in found.items() if abs(now - one.returned_at) <= within_s)
+
+
+def last_of_processes(tx: Connection) -> float | None:
+    """Read the time of the last heartbeat of any process of the zone; None without one."""
+    found = sa.select(sa.func.max(COLUMNS.last_seen_at)).where(COLUMNS.binary == Binary.SCHEDULER.value)
+    at: float | None = tx.execute(found).scalar()
+    return at
 
 
 def agents_without_heartbeat_since(tx: Connection, before: float) -> list[Service]:

@@ -128,7 +128,7 @@ def _check(zone: Zone, tx: Transaction, host_id: str, fenced: bool) -> None:
     """Raise Conflict unless the host is down and nothing can run there."""
     host = host_states.read_ids(tx, [host_id])[host_id]
     agent = services.read_all(tx)[host.service_id]
-    if not host.forced_down and agent.is_up(zone.clock.now(), zone.conf.service_down_time):
+    if not host.forced_down and zone.listening.hears(agent):
         raise Conflict(
             "The host is up: evacuate it once its agent has not been heard for service_down_time,"
             " or force it down.",

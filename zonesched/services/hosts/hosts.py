@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from zonesched.conf import Conf
 from zonesched.errors import Conflict, DatabaseFull, NotFound
 from zonesched.model.agent_claims import AgentClaims
 from zonesched.model.agent_instances import AgentReport, DesiredInstance
@@ -20,11 +19,11 @@ from zonesched.model.host_row import HostFacts
 from zonesched.model.host_totals import HostTotals
 from zonesched.model.placement import Attempt
 from zonesched.model.views import HostForm, HypervisorState, HypervisorView, ResourceUse
-from zonesched.seams import Clock
 from zonesched.services.hosts import instance_reports
 from zonesched.services.hosts.host_forms import host_rows
 from zonesched.services.hosts.services import beat_own
 from zonesched.services.state.heartbeats import Heartbeats
+from zonesched.services.state.listening import Listening
 from zonesched.services.zone import Zone
 from zonesched.store import (
     agent_claims,
@@ -209,12 +208,12 @@ def report(zone: Zone, caller: Caller, service: str, reports: Sequence[AgentRepo
 
 def list_hypervisors(zone: Zone, wanted: HostQuery = EVERY) -> list[HypervisorView]:
     """List the hosts of this zone that are wanted, by id."""
-    return _listed(zone, wanted, partial(_views_of, zone.clock, zone.conf))
+    return _listed(zone, wanted, partial(_views_of, zone.listening))
 
 
 def list_states(zone: Zone, wanted: HostQuery) -> list[HypervisorState]:
     """List the states of the hosts that are wanted, by id: a small part of what a view has."""
-    return _listed(zone, wanted, partial(_states_of, zone.clock, zone.conf))
+    return _listed(zone, wanted, partial(_states_of, zone.listening))
 
 
 def totals(zone: Zone) -> HostTotals:
@@ -242,7 +241,7 @@ def show_hypervisor(zone: Zone, host_id: str) -> HypervisorView:
     """Show one host of this zone. Raises NotFound."""
 
     def fn(tx: Transaction) -> HypervisorView:
-        return _views(zone.clock, zone.conf, tx, [existing(tx, host_id)])[0]
+        return _views(zone.listening, tx, [existing(tx, host_id)])[0]
 
     return zone.store.read(fn)
 
@@ -305,24 +304,24 @@ def _listed(zone: Zone, wanted: HostQuery, load: Callable[[Transaction, Sequence
     return [one for some in claims.chunks(found, PAGE) for one in read(some)]
 
 
-def _states_of(clock: Clock, conf: Conf, tx: Transaction, host_ids: Sequence[str]) -> list[HypervisorState]:
+def _states_of(listening: Listening, tx: Transaction, host_ids: Sequence[str]) -> list[HypervisorState]:
     known, states = services.read_all(tx), host_states.read_ids(tx, host_ids)
     return [
-        HypervisorState(id, said.name, _is_up(clock, conf, known[said.service_id], said), said.enabled)
+        HypervisorState(id, said.name, _is_up(listening, known[said.service_id], said), said.enabled)
         for id in host_ids
         if (said := states.get(id)) is not None
     ]
 
 
-def _views_of(clock: Clock, conf: Conf, tx: Transaction, host_ids: Sequence[str]) -> list[HypervisorView]:
-    return _views(clock, conf, tx, rows.facts_of(tx, host_ids))
+def _views_of(listening: Listening, tx: Transaction, host_ids: Sequence[str]) -> list[HypervisorView]:
+    return _views(listening, tx, rows.facts_of(tx, host_ids))
 
 
-def _is_up(clock: Clock, conf: Conf, service: Service, host: HostFacts | HostAdminState) -> bool:
-    return service.is_up(clock.now(), conf.service_down_time) and not host.forced_down
+def _is_up(listening: Listening, service: Service, host: HostFacts | HostAdminState) -> bool:
+    return listening.hears(service) and not host.forced_down
 
 
-def _views(clock: Clock, conf: Conf, tx: Transaction, found: Sequence[HostFacts]) -> list[HypervisorView]:
+def _views(listening: Listening, tx: Transaction, found: Sequence[HostFacts]) -> list[HypervisorView]:
     known = services.read_all(tx)
     resources: defaultdict[str, dict[str, ResourceUse]] = defaultdict(dict)
     instances: dict[str, int] = {}
@@ -333,8 +332,7 @@ def _views(clock: Clock, conf: Conf, tx: Transaction, found: Sequence[HostFacts]
     reasons = host_states.disabled_reasons(tx, [facts.id for facts in found if not facts.enabled])
     return [
         _view(
-            clock,
-            conf,
+            listening,
             facts,
             known[facts.service_id],
             num_instances=instances.get(facts.id, 0),
@@ -359,8 +357,7 @@ def _use(row: capacities.Stored) -> ResourceUse:
 
 
 def _view(
-    clock: Clock,
-    conf: Conf,
+    listening: Listening,
     facts: HostFacts,
     service: Service,
     *,
@@ -374,7 +371,7 @@ def _view(
         address=facts.address,
         availability_zone=facts.availability_zone,
         service=service.name,
-        is_up=_is_up(clock, conf, service, facts),
+        is_up=_is_up(listening, service, facts),
         is_enabled=facts.enabled,
         disabled_reason=disabled_reason,
         num_instances=num_instances,

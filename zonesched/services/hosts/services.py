@@ -11,10 +11,9 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from zonesched.conf import Conf
 from zonesched.errors import BadRequest, Conflict, Forbidden, NotFound
 from zonesched.model.views import Binary, ServiceChange, ServiceView
-from zonesched.seams import Clock
+from zonesched.services.state.listening import Listening
 from zonesched.services.zone import Zone, process_name
 from zonesched.store import host_states, identity, locks, removals
 from zonesched.store import services as rows
@@ -33,10 +32,10 @@ def list_services(zone: Zone, host: str = "", binary: str = "") -> list[ServiceV
 
     def fn(tx: Transaction) -> list[ServiceView]:
         agents = rows.read_all(tx)
-        known = [_of_row(zone.clock, zone.conf, row) for row in agents.values() if host in ("", row.name)]
+        known = [_of_row(zone.listening, row) for row in agents.values() if host in ("", row.name)]
         known.sort(key=lambda view: view.binary is not Binary.SCHEDULER)
         said = host_states.read_named(tx, host) if host else host_states.read_all(tx)
-        return [*known, *(_of_host(zone.clock, zone.conf, one, agents[one.service_id]) for one in said)]
+        return [*known, *(_of_host(zone.listening, one, agents[one.service_id]) for one in said)]
 
     return [view for view in zone.store.read(fn) if binary in ("", view.binary.value)]
 
@@ -61,14 +60,14 @@ def change(zone: Zone, service_id: str, wanted: ServiceChange) -> ServiceView:
     def fn(tx: Transaction) -> ServiceView:
         agents = rows.read_all(tx)
         if service_id in agents:
-            return _of_row(zone.clock, zone.conf, _change_agent(tx, agents[service_id], wanted))
+            return _of_row(zone.listening, _change_agent(tx, agents[service_id], wanted))
         locks.hosts(tx, [service_id])
         said = host_states.read_one(tx, service_id)
         if said is None:
             raise NotFound(NO_SUCH, code="service_not_found", field="id")
         changed = _changed(said, wanted)
         host_states.write(tx, changed)
-        return _of_host(zone.clock, zone.conf, changed, agents[said.service_id])
+        return _of_host(zone.listening, changed, agents[said.service_id])
 
     if wanted == ServiceChange():
         raise BadRequest("The change must have status or forced_down.", code="missing_field", field="status")
@@ -139,7 +138,7 @@ def _changed(said: HostAdminState, wanted: ServiceChange) -> HostAdminState:
     return said
 
 
-def _of_row(clock: Clock, conf: Conf, row: Service) -> ServiceView:
+def _of_row(listening: Listening, row: Service) -> ServiceView:
     return ServiceView(
         id=row.id,
         binary=Binary(row.binary),
@@ -147,7 +146,7 @@ def _of_row(clock: Clock, conf: Conf, row: Service) -> ServiceView:
         availability_zone="internal",
         is_enabled=True,
         disabled_reason="",
-        is_up=row.is_up(clock.now(), conf.service_down_time),
+        is_up=listening.hears(row),
         forced_down=row.forced_down,
         seen_at=row.last_seen_at,
         topic=row.topic,
@@ -155,7 +154,7 @@ def _of_row(clock: Clock, conf: Conf, row: Service) -> ServiceView:
     )
 
 
-def _of_host(clock: Clock, conf: Conf, said: HostAdminState, agent: Service) -> ServiceView:
+def _of_host(listening: Listening, said: HostAdminState, agent: Service) -> ServiceView:
     return ServiceView(
         id=said.id,
         binary=Binary.HOST,
@@ -163,7 +162,7 @@ def _of_host(clock: Clock, conf: Conf, said: HostAdminState, agent: Service) -> 
         availability_zone=said.availability_zone,
         is_enabled=said.enabled,
         disabled_reason=said.disabled_reason,
-        is_up=not said.forced_down and agent.is_up(clock.now(), conf.service_down_time),
+        is_up=not said.forced_down and listening.hears(agent),
         forced_down=said.forced_down,
         seen_at=agent.last_seen_at,
         topic=agent.topic,

@@ -144,11 +144,12 @@ def _is_present(tx: Transaction, move: Move) -> bool:
 def _may_be_early(zone: Zone) -> bool:
     """Tell whether agents may not have called again since the start, and told what they have built.
 
-    So it is after the clock was set forward, and they have their whole time again.
+    So it is after a time in which the zone did not listen, and they have their whole time again.
     """
     silent_s = min(zone.conf.service_down_time, zone.conf.instance_build_timeout)
     is_new = zone.clock.monotonic() - zone.opened_at < silent_s
-    return bool(is_new or zone.clock_steps.since_forward_s() < zone.conf.instance_build_timeout)
+    build_s = zone.conf.instance_build_timeout
+    return bool(is_new or zone.listening.stretched(build_s) > build_s)
 
 
 def _end_overdue(zone: Zone, move: Move, tx: Transaction) -> None:

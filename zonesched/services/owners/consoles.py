@@ -98,7 +98,7 @@ def _where(zone: Zone, tx: Transaction, caller: Caller, uuid: str) -> _OnHost | 
             service = services.read_one(tx, host.service_id) if host is not None else None
             if host is None or service is None:
                 return None
-            is_up = service.is_up(zone.clock.now(), zone.conf.service_down_time)
+            is_up = zone.listening.hears(service)
             return _OnHost(
                 ConsoleAsk(zone.clock.new_uuid(), place.uuid, place.number),
                 service.id,

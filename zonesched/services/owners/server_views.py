@@ -173,7 +173,7 @@ def _host_status(zone: Zone, agent: Service, host: HostAdminState) -> str:
         return "DOWN"
     if not host.enabled:
         return "MAINTENANCE"
-    return "UP" if agent.is_up(zone.clock.now(), zone.conf.service_down_time) else "UNKNOWN"
+    return "UP" if zone.listening.hears(agent) else "UNKNOWN"
 
 
 def _failed_attempts(manager: ZoneManager, caller: Caller, found: Found) -> Sequence[FailedAttempt]:

@@ -43,12 +43,10 @@ def _bounds(zone: Zone) -> Bounds:
     # After a start, heartbeats are outdated, and builds that ended meanwhile are not reported yet: agents get
     # time to call again.
     is_new = zone.clock.monotonic() - zone.opened_at < conf.service_down_time
-    # So do they after the clock was set forward, and builds have their whole time again.
-    since_forward_s = zone.clock_steps.since_forward_s()
-    has_time = is_new or since_forward_s < conf.instance_build_timeout
-    silence_s = math.inf if is_new or since_forward_s < conf.service_down_time else conf.service_down_time
+    silence_s = math.inf if is_new else zone.listening.down_time_s()
+    build_s = math.inf if is_new else zone.listening.stretched(conf.instance_build_timeout)
     return Bounds(
-        placed_before=-math.inf if has_time else now - conf.instance_build_timeout,
+        placed_before=now - build_s,
         heard_after=now - silence_s,
         heard_before=now + silence_s,
     )

@@ -1,8 +1,7 @@
-"""Steps of the wall clock, by which stored times are: somebody sets it, or the machine has slept."""
+"""Steps back of the wall clock, by which stored times are: somebody sets it."""
 
 from __future__ import annotations
 
-import math
 import threading
 
 from zonesched.conf import Conf
@@ -12,39 +11,23 @@ from zonesched.store.set_back import Longest
 from zonesched.store.store import Transaction
 
 STEP_S = 60.0
-"""Seconds of a step that counts: work comes early or late by no more with a smaller one."""
+"""Seconds of a step that counts: work comes late by no more with a smaller one."""
 
 
 class ClockSteps:
-    """Steps of this machine's wall clock, as one process finds them by its monotonic clock."""
+    """Steps back of this machine's wall clock, as one process finds them by its monotonic clock."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._ahead_s = clock.now() - clock.monotonic()
-        self._forward_at = -math.inf
-        self._is_set_back = False
 
     def take_set_back(self) -> bool:
         """Tell whether the clock was set back since the last call."""
         with self._lock:
-            self._look()
-            is_set_back, self._is_set_back = self._is_set_back, False
-            return is_set_back
-
-    def since_forward_s(self) -> float:
-        """Return the seconds since the clock was last set forward; infinity where it was not."""
-        with self._lock:
-            return self._look() - self._forward_at
-
-    def _look(self) -> float:
-        monotonic = self._clock.monotonic()
-        ahead_s = self._clock.now() - monotonic
-        step_s, self._ahead_s = ahead_s - self._ahead_s, ahead_s
-        if step_s > STEP_S:
-            self._forward_at = monotonic
-        self._is_set_back |= step_s < -STEP_S
-        return monotonic
+            ahead_s = self._clock.now() - self._clock.monotonic()
+            step_s, self._ahead_s = ahead_s - self._ahead_s, ahead_s
+            return step_s < -STEP_S
 
 
 def bring_near(tx: Transaction, conf: Conf, now: float) -> None:

@@ -14,6 +14,7 @@ from zonesched.model.local_hosts import FoundHosts
 from zonesched.model.new_instances import NewInstances, OwnClaims
 from zonesched.model.request_spec import RequestSpec
 from zonesched.seams import Clock
+from zonesched.services.state.listening import Listening
 from zonesched.store import hosts, services
 from zonesched.store.hosts import Changes, Watermark
 from zonesched.store.services import LastHeartbeats
@@ -70,12 +71,11 @@ class HostCache:
     no host with free slots.
     """
 
-    def __init__(
-        self, store: Store, clock: Clock, service_down_time_s: float, max_age_s: float = 0.0
-    ) -> None:
+    def __init__(self, store: Store, clock: Clock, listening: Listening, max_age_s: float = 0.0) -> None:
         self._store = store
         self._clock = clock
-        self._down_time_s = service_down_time_s
+        self._listening = listening
+        self._down_time_s = listening.down_time_s()
         self._lock = threading.Lock()
         self._table = HostTable()
         self._assuming = AssumingTable(self._table)
@@ -228,7 +228,9 @@ class HostCache:
         self._newest_at = max(beats.at.values(), default=self._newest_at)
         forced, self._forced_down = self._forced_down, beats.forced_down
         risen = any(not self._up.get(service) for service in beats.at.keys() - beats.forced_down)
-        if set_back or risen or now >= self._next_down_at or forced != beats.forced_down:
+        before, self._down_time_s = self._down_time_s, self._listening.down_time_s()
+        changed = forced != beats.forced_down or before != self._down_time_s
+        if set_back or risen or changed or now >= self._next_down_at:
             self._judge_services(now)
 
     def _read_everything(self) -> Watermark:

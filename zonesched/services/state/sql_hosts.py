@@ -28,7 +28,7 @@ from zonesched.model.request_spec import RequestSpec, TraitQuery
 from zonesched.scheduler.aggregate_limits import Limit
 from zonesched.scheduler.plugins import Plugins
 from zonesched.scheduler.replay import table_of
-from zonesched.seams import Clock
+from zonesched.services.state.listening import Listening
 from zonesched.store import host_search, hosts, services
 from zonesched.store.host_search import Among, Demands
 from zonesched.store.store import Store, Transaction
@@ -44,10 +44,9 @@ RETRY_AFTER_S = 10
 class SqlHosts:
     """Source of hosts like HostCache, without rows in memory between requests."""
 
-    def __init__(self, store: Store, clock: Clock, service_down_time_s: float, plugins: Plugins) -> None:
+    def __init__(self, store: Store, listening: Listening, plugins: Plugins) -> None:
         self._store = store
-        self._clock = clock
-        self._down_time_s = service_down_time_s
+        self._listening = listening
         self._plugins = plugins
         if repeated := repeated_by(plugins.filters):
             log.warning(
@@ -116,8 +115,7 @@ class SqlHosts:
         )
 
     def _services_up(self, tx: Transaction) -> Mapping[str, bool]:
-        now = self._clock.now()
-        return {id: one.is_up(now, self._down_time_s) for id, one in services.read_all(tx).items()}
+        return {id: self._listening.hears(one) for id, one in services.read_all(tx).items()}
 
 
 def repeated_by(filters: HostFilters) -> Sequence[str]:

@@ -1,0 +1,88 @@
+"""Times in which a zone listened to its agents: only these count when it judges how long one was silent.
+
+A process that is stopped, starved or asleep reads no calls, and while the database takes no writes no
+heartbeat is kept. Its own heartbeat, which goes to the same rows, then comes late as well, so the process
+knows of such a gap before any agent has called again. One whose zone was stopped finds the last heartbeat of
+any process in the rows. While another process listens, agents call that one, and the rows have it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from zonesched.seams import Clock
+from zonesched.store import services
+from zonesched.store.services import Service
+
+LATE = 1 / 3
+"""Part of `service_down_time` that makes a gap without an own heartbeat; these come twice as often."""
+
+MAX_GAPS = 100
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Time between two own heartbeats, in epoch seconds, in which no agent may have been heard."""
+
+    began_at: float
+    ended_at: float
+
+
+@dataclass(frozen=True)
+class Listened:
+    """Time in which a process has listened: all `until` now, in epoch seconds, but these last gaps."""
+
+    until: float
+    gaps: tuple[Gap, ...] = ()
+
+    def go_on(self, now: float, late_s: float) -> Listened:
+        """Go on until now: over a gap if that is late."""
+        if now < self.until:
+            # The clock was set back: the times of gaps are those of another clock.
+            return Listened(now)
+        if now - self.until <= late_s:
+            return replace(self, until=now)
+        return Listened(now, (*self.gaps, Gap(self.until, now))[-MAX_GAPS:])
+
+    def stretched(self, seconds: float) -> float:
+        """Return the seconds until now that hold so many of listening."""
+        total = seconds
+        for gap in reversed(self.gaps):
+            if gap.ended_at > self.until - total:
+                total += gap.ended_at - gap.began_at
+        return total
+
+
+class Listening:
+    """How long this process has listened, by its own heartbeats.
+
+    `service_down_time_s`: seconds of silence after which an agent is down. `noted_at`: time of the last
+    heartbeat of any process of the zone; None before the first one, until which nothing counts as a gap.
+    """
+
+    def __init__(self, clock: Clock, service_down_time_s: float, noted_at: float | None = None) -> None:
+        self._clock = clock
+        self._down_time_s = service_down_time_s
+        self._listened = None if noted_at is None else Listened(noted_at)
+
+    def note(self) -> None:
+        """Note that this process has written a heartbeat of its own."""
+        now = self._clock.now()
+        self._listened = Listened(now) if self._listened is None else self._until(now, self._listened)
+
+    def stretched(self, seconds: float) -> float:
+        """Return the seconds of the clock until now in which this process has listened for so many."""
+        listened = self._listened
+        return seconds if listened is None else self._until(self._clock.now(), listened).stretched(seconds)
+
+    def down_time_s(self) -> float:
+        """Return the seconds without a heartbeat after which an agent is down now."""
+        return self.stretched(self._down_time_s)
+
+    def hears(self, service: Service) -> bool:
+        """Tell whether a service is up, by its heartbeats and its admin state."""
+        is_up = services.is_up(service.last_seen_at, self._clock.now(), self.down_time_s())
+        return is_up and not service.forced_down
+
+    def _until(self, now: float, listened: Listened) -> Listened:
+        return listened.go_on(now, self._down_time_s * LATE)
