@@ -456,6 +456,31 @@ def test_a_resize_confirms_itself_after_the_window_unless_its_owner_has_decided(
     assert [flavor_of(node, uuid) for uuid in (first, second)] == ["wide", "small"]
 
 
+def test_confirms_that_are_refused_hold_up_no_other_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # given the resize that has waited for longest, whose rows contradict each other
+    tree = Tree(tmp_path)
+    node = tree.add("leaf", hosts_=[a_host("h1", vcpus=8)], resize_confirm_window=600.0)
+    for flavor in (FLAVOR, WIDE):
+        node.client().post("/flavors", flavor)
+    agent = PlayedAgent(node)
+    first, second = (booted(tree, agent) for _ in range(2))
+    for uuid in (first, second):
+        resized(tree, node, uuid, agent, flavor="wide")
+        tree.clock.advance(1)
+    sql(node.zone, "update placements set state = 'parked' where uuid = :u", u=first)
+    monkeypatch.setattr(resize_confirms, "BATCH", 1)
+    # when
+    tree.clock.advance(601)
+    pause_s = resize_confirms.confirm_overdue(node.zone)
+    agent.converge()
+    # then
+    assert pause_s == resize_confirms.PAUSE_S
+    assert last(node, second) == ("confirmResize", "done", "")
+    assert caplog.text.count(f"the resize of {first} is not confirmed: The server has no place.") == 1
+
+
 def resized_below(tree: Tree, hosts: dict[str, PlayedAgent]) -> list[str]:
     """A server in each of these zones, in order, whose resize waits for its confirmation."""
     root, uuids = tree.nodes["root"], list[str]()

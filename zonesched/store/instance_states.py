@@ -140,6 +140,7 @@ _UNCONFIRMED = Prepared(
     .where(sa.or_(sa.bindparam("in_children", type_=sa.Boolean), sa.not_(_IS_IN_CHILD)))
     .order_by(COLUMNS.resized_at, COLUMNS.uuid)
     .limit(sa.bindparam("most"))
+    .offset(sa.bindparam("skip"))
 )
 
 
@@ -243,13 +244,14 @@ def due_to_tell(tx: Connection, now: float, busy: Sequence[str], most: int) -> l
 
 
 def unconfirmed(
-    tx: Connection, caller_id: str, since: float, most: int, *, in_children: bool
+    tx: Connection, caller_id: str, since: float, most: int, skip: int = 0, *, in_children: bool
 ) -> Mapping[str, int]:
     """Return the generations of a caller's instances whose resize has waited since then, by uuid.
 
-    Those in child zones are left out unless `in_children`.
+    At most so many, in the order of their time but for the first `skip`. Those in child zones are left out
+    unless `in_children`.
     """
-    rows = _UNCONFIRMED.all(tx, caller=caller_id, since=since, most=most, in_children=in_children)
+    rows = _UNCONFIRMED.all(tx, caller=caller_id, since=since, most=most, skip=skip, in_children=in_children)
     return {row.uuid: row.generation for row in rows}
 
 

@@ -111,7 +111,10 @@ def act_on_boot(
 
 
 def confirm_resize(zone: Zone, caller: Caller, uuid: str, generation: int) -> None:
-    """Confirm the resize of an instance, unless it was acted on since it had this generation."""
+    """Confirm the resize of an instance, unless it was acted on since it had this generation.
+
+    Raises Conflict and NotFound.
+    """
 
     def fn(tx: Transaction) -> _Taken:
         locks.instances(tx, [uuid])
@@ -119,7 +122,10 @@ def confirm_resize(zone: Zone, caller: Caller, uuid: str, generation: int) -> No
         if stored.state.desired.generation != generation:
             return _Taken(0, (), ())
         living = _living(tx, scope_of(zone.uuid, caller, all_tenants=True), uuid)
-        return _take(zone, tx, caller, living, Action.CONFIRM_RESIZE)
+        taken = _take(zone, tx, caller, living, Action.CONFIRM_RESIZE)
+        for _, error in taken.refused:
+            raise error
+        return taken
 
     _wake(zone.wake, Action.CONFIRM_RESIZE, zone.store.write(fn).places)
 

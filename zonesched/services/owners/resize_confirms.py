@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from zonesched.errors import ZoneschedError
+from zonesched.errors import Conflict, NotFound
 from zonesched.model.caller import Caller, Role
 from zonesched.services.owners import actions
 from zonesched.services.zone import Zone
@@ -24,14 +24,24 @@ def confirm_overdue(zone: Zone) -> float:
     if not zone.conf.resize_confirm_window:
         return PAUSE_S
     since = zone.clock.now() - zone.conf.resize_confirm_window
-    passes_on = zone.conf.enable_zone_routing
-    found = zone.store.read(
-        lambda tx: instance_states.unconfirmed(tx, zone.uuid, since, BATCH, in_children=passes_on)
-    )
-    caller = Caller(zone.uuid, "", Role.ADMIN, "")
-    for uuid, generation in found.items():
-        try:
-            actions.confirm_resize(zone, caller, uuid, generation)
-        except ZoneschedError as error:
-            log.warning("the resize of %s is not confirmed: %s", uuid, error.message)
-    return 0.0 if len(found) == BATCH else PAUSE_S
+    refused = 0
+    while True:
+        skip = refused
+        found = zone.store.read(
+            lambda tx, skip=skip: instance_states.unconfirmed(  # type: ignore[misc]
+                tx, zone.uuid, since, BATCH, skip, in_children=zone.conf.enable_zone_routing
+            )
+        )
+        # What is refused stays the first that has waited: the next batch begins after it.
+        refused += sum(not _confirm(zone, uuid, generation) for uuid, generation in found.items())
+        if len(found) < BATCH:
+            return PAUSE_S
+
+
+def _confirm(zone: Zone, uuid: str, generation: int) -> bool:
+    try:
+        actions.confirm_resize(zone, Caller(zone.uuid, "", Role.ADMIN, ""), uuid, generation)
+    except (Conflict, NotFound) as error:
+        log.warning("the resize of %s is not confirmed: %s", uuid, error.message)
+        return False
+    return True
