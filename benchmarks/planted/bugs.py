@@ -157,9 +157,9 @@ NOTHING_LOST_NOTHING_TWICE = (
     Bug(
         name="deleted instances still wanted",
         breaks="a boot whose instances were deleted never ends",
-        path="zonesched/services/boot/provision.py",
-        right="return min(self._reservation.min_count, self._at.wanted)",
-        wrong="return self._reservation.min_count",
+        path="zonesched/services/boot/leased_boot.py",
+        right="return min(self.reservation.min_count, self.progress.wanted)",
+        wrong="return self.reservation.min_count",
         tests=("tests/trees/test_progress.py",),
     ),
     Bug(

@@ -1,21 +1,17 @@
 """Carry on one leased boot: select, hold, confirm, until nothing is left to do now.
 
 The next step always follows from the rows (`boot_progress`), so a worker that takes over after another died
-starts in the same place. Only the offers of the last select are kept in memory; a new worker selects again.
+starts in the same place. Only the offers of the last select (`next_entries`) are kept in memory; a new worker
+selects again.
 """
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from zonesched.errors import ZoneschedError
 from zonesched.model.build_plan import ChildBlob, Entry
-from zonesched.model.instance_flavor import InstanceFlavor, flavor_of
-from zonesched.model.instance_image import AS_BOOTED
-from zonesched.model.own_zone import for_next_place
 from zonesched.model.place import LocalPlace
 from zonesched.model.placement import (
     COUNTED_STATUSES,
@@ -25,15 +21,14 @@ from zonesched.model.placement import (
     InstanceStatus,
 )
 from zonesched.model.placement import PlacementState as State
-from zonesched.model.request_spec import Policy, RequestSpec, Unweighed
+from zonesched.model.request_spec import Policy
 from zonesched.services.boot.boot_progress import Progress, Step, next_step
 from zonesched.services.boot.leased_boot import LeasedBoot
-from zonesched.services.boot.offers import Offers, Selected, reason_for_none
+from zonesched.services.boot.next_entries import NextEntries
 from zonesched.services.life.shelving import rest_again
 from zonesched.services.placing import child_calls, new_places
 from zonesched.services.placing.new_places import NewPlace
 from zonesched.services.placing.placement_moves import advance, end_unwanted
-from zonesched.services.select import select
 from zonesched.services.select.faults import NOT_ALL_ANSWERED
 from zonesched.services.state.boot_queue import NewBoot
 from zonesched.services.zone import Zone
@@ -42,8 +37,6 @@ from zonesched.store.instances import Member
 from zonesched.store.placements import AskedChild, Placement
 from zonesched.store.reservations import Lease, Reservation, ReservationState
 from zonesched.store.store import Transaction
-
-log = logging.getLogger(__name__)
 
 
 class NoProgress(Exception):
@@ -86,11 +79,7 @@ class _Boot:
         self.finished = False
         self._zone = zone
         self._rows = rows
-        self._offers = Offers()
-        self._offers_are_for: InstanceFlavor = AS_BOOTED
-        self._nothing_left = False
-        self._lacking: frozenset[str] = frozenset()
-        self._places_at = 0.0
+        self._entries = NextEntries(zone, rows)
 
     @property
     def _at(self) -> Progress:
@@ -106,12 +95,12 @@ class _Boot:
         self._rows.reread()
         unshelved = {one.uuid for one in self._at.needing if one.is_unshelving}
         if self._at.failed_builds > failed_before or unshelved - needing_before:
-            self._nothing_left, self._lacking = False, frozenset()
+            self._entries.renew()
 
     @property
     def position(self) -> tuple[object, ...]:
         """The inputs of the next step except the time: each step changes them, or ends the work."""
-        return (self._at, self._reservation.selects, self._nothing_left, self._places_at)
+        return (self._at, self._reservation.selects, self._entries.are_used_up, self._entries.places_at)
 
     @property
     def step(self) -> Step:
@@ -122,23 +111,13 @@ class _Boot:
         zone = self._zone
         return next_step(
             at,
-            min_count=self._required,
+            min_count=self._rows.required,
             whole=self._reservation.spec.policy is Policy.AFFINITY,
-            can_place=not self._nothing_left,
-            places_at=self._places_at,
+            can_place=not self._entries.are_used_up,
+            places_at=self._entries.places_at,
             now=zone.clock.now(),
             hold_margin_s=zone.conf.hold_margin,
         )
-
-    @property
-    def _required(self) -> int:
-        """The number of instances that must be placed; deleted instances do not count."""
-        return min(self._reservation.min_count, self._at.wanted)
-
-    def _request_for(self, flavor: InstanceFlavor) -> RequestSpec:
-        """Return the request for instances that have been resized to this flavor since."""
-        spec = self._reservation.spec
-        return replace(spec, flavor=flavor_of(flavor, spec.flavor))
 
     # -- acting --------------------------------------------------------------------------------------------
 
@@ -168,8 +147,8 @@ class _Boot:
         # The reaper ends an expired hold and wakes this boot: to read again at once would find the same.
         due_at = max((p.hold_expires_at for p in self._at.waiting), default=0.0)
         due_at = max(due_at, now + self._zone.conf.retry_pause)
-        if now < self._places_at:
-            due_at = self._places_at
+        if now < self._entries.places_at:
+            due_at = self._entries.places_at
         self._rows.give_back(ReservationState.OPEN if waiting else ReservationState.SETTLED, due_at)
 
     def _send(self) -> None:
@@ -183,7 +162,7 @@ class _Boot:
         confirm_all = not at.held and len(groups) == 1 and self._step_at(at.once_held) is Step.CONFIRM
         for flavor, some in groups:
             budget_s = self._time_limit_s((*at.held, *held, *some))
-            spec = replace(self._request_for(flavor), time_budget_s=budget_s)
+            spec = replace(self._rows.request_for(flavor), time_budget_s=budget_s)
             sent = child_calls.send_builds(zone, some, spec, zone.conf.hold, lease, confirm_all=confirm_all)
             if sent.confirming:
                 self._call_confirms(sent.confirming, all_decided=True)
@@ -193,7 +172,7 @@ class _Boot:
             all_tried &= sent.all_tried
         if not all_tried:
             self._rows.write(lambda tx, change, now: reservations.note_reason(tx, lease, NOT_ALL_ANSWERED))
-        self._offers.put_last({p.where.child_id for p in unanswered if isinstance(p.where, AskedChild)})
+        self._entries.put_last({p.where.child_id for p in unanswered if isinstance(p.where, AskedChild)})
         self._drop(unanswered, "no_answer")
         self._rows.note_holds(held)
 
@@ -219,9 +198,8 @@ class _Boot:
     # -- placing -------------------------------------------------------------------------------------------
 
     def _place(self) -> None:
-        entries = self._next_entries()
+        entries = self._entries.take()
         if not entries:
-            self._nothing_left = not self._places_at
             return
         entry_of = dict(zip([needing.uuid for needing in self._at.needing], entries, strict=False))
         self.finished, made = self._rows.write(
@@ -232,70 +210,6 @@ class _Boot:
             self._zone.wake.agents_of(e.place.host_id for e in entries if isinstance(e.place, LocalPlace))
         else:
             self._rows.note_places(made)
-
-    def _next_entries(self) -> list[Entry]:
-        """Return entries for the instances without a place; none if they are too few."""
-        self._places_at = 0.0
-        missing = len(self._at.needing)
-        if self._offers_are_for != self._at.flavor:
-            self._offers, self._offers_are_for = Offers(), self._at.flavor
-        if self._lacking.issuperset(one.uuid for one in self._at.needing):
-            # All others have their places: one more select would find as little, and its trace hide why.
-            return []
-        whole = self._reservation.spec.policy is Policy.AFFINITY
-        entries = self._offers.take(missing, whole=whole)
-        # A new select offers the same free slots again, so entries of an older one are never added to it.
-        if len(entries) < missing and self._select():
-            entries = self._offers.take(missing, whole=whole)
-            if len(entries) < missing and not self._offers.complete and self._may_select:
-                self._places_at = self._next_select_at()
-                if not self._offers.limited:
-                    return []
-        # Zones that offer no more to one select hold these places, so that the next select has others.
-        is_enough = self._at.possible(len(entries)) >= self._required
-        self._lacking = frozenset(
-            one.uuid for one in self._at.needing[len(entries) :] if self._offers.are_all
-        )
-        return entries if is_enough or (self._offers.limited and self._may_select) else []
-
-    @property
-    def _may_select(self) -> bool:
-        # Instances that were resized need selects of their own, one after the other.
-        return bool(self._reservation.selects < self._zone.conf.max_attempts * self._at.flavor_count)
-
-    def _next_select_at(self) -> float:
-        """Return when to ask again zones that did not answer: after a growing pause, while holds last."""
-        zone = self._zone
-        now, pause_s = zone.clock.now(), child_calls.pause_s(zone.conf, self._reservation.selects)
-        safe_until = min((p.hold_expires_at for p in self._at.held), default=math.inf) - zone.conf.hold_margin
-        return float(max(now, min(now + pause_s, safe_until)))
-
-    def _select(self) -> bool:
-        """Select once more; False when this boot has no select left, or its request is refused."""
-        zone, reservation = self._zone, self._reservation
-        if not self._may_select:
-            return False
-        asked = self._request_for(self._at.flavor)
-        if not self._at.needs_batch:
-            # Another request than the boot, maybe years later: its scale and named hosts do not hold.
-            asked = replace(asked, hints=for_next_place(asked.hints), weighing=Unweighed())
-        spec = replace(asked, num_instances=len(self._at.needing), time_budget_s=zone.conf.select_timeout)
-        try:
-            decision = select.decide(zone, spec, reservation.caller_id, select.BEST_HOSTS)
-        except ZoneschedError as error:
-            log.warning("select for reservation %s failed: %s", reservation.id, error.message)
-            self._rows.note_select(Selected(reservation.spec, select.failed(error), error.code))
-            return False
-        plan, weighed = decision.plan, reservation.spec
-        if plan.entries or plan.bundles:
-            # Without offers it may be a scale of no hosts, while all children are away: it would weigh none.
-            weighed = replace(weighed, weighing=decision.spec.weighing)
-        reason = reason_for_none(
-            complete=plan.complete, limited=plan.limited, group_place=decision.group_place
-        )
-        self._rows.note_select(Selected(weighed, decision.trace, reason))
-        self._offers = Offers(plan)
-        return True
 
     def _write_places(
         self, tx: Transaction, change: int, now: float, entry_of: Mapping[str, Entry]
@@ -309,7 +223,7 @@ class _Boot:
         boot = new_places.Boot(
             self._rows.lease.caller_id,
             self._rows.lease.reservation_id,
-            self._request_for(self._at.flavor),
+            self._rows.request_for(self._at.flavor),
             zone.conf.hold,
             whole=reservation.spec.policy is Policy.AFFINITY,
         )
@@ -337,10 +251,11 @@ class _Boot:
         last = self._rows.last_places(tx, list(entry_of))
         retained_until = now + self._zone.conf.hold + self._zone.conf.retry_window
         found: list[NewPlace] = []
+        builds = len(entry_of)
         for uuid, entry in entry_of.items():
             if uuid in last:
                 place = entry.place
-                spare = self._offers.spare_blobs(place, len(entry_of)) if isinstance(place, ChildBlob) else ()
+                spare = self._entries.spare_blobs(place, builds) if isinstance(place, ChildBlob) else ()
                 found.append(NewPlace(uuid, last[uuid] + 1, place, retained_until, spare))
         return found
 
