@@ -18,7 +18,7 @@ from zonesched.model.own_zone import for_next_place
 from zonesched.model.request_spec import Policy, Unweighed
 from zonesched.services.boot.leased_boot import LeasedBoot
 from zonesched.services.boot.offers import Offers, Selected, reason_for_none
-from zonesched.services.placing import child_calls
+from zonesched.services.placing import child_answers
 from zonesched.services.select import select
 from zonesched.services.zone import Zone
 
@@ -92,7 +92,7 @@ class NextEntries:
     def _next_select_at(self) -> float:
         """Return when to ask again zones that did not answer: after a growing pause, while holds last."""
         zone, rows = self._zone, self._rows
-        now, pause_s = zone.clock.now(), child_calls.pause_s(zone.conf, rows.reservation.selects)
+        now, pause_s = zone.clock.now(), child_answers.pause_s(zone.conf, rows.reservation.selects)
         holds_end_at = min((p.hold_expires_at for p in rows.progress.held), default=math.inf)
         return float(max(now, min(now + pause_s, holds_end_at - zone.conf.hold_margin)))
 

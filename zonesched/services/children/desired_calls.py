@@ -20,7 +20,7 @@ from zonesched.seams import Done
 from zonesched.services.life.given_back import GivenBackOf, Lacking, in_own_terms, write_with_given_back
 from zonesched.services.life.observing import count_images_and_flavors, observe
 from zonesched.services.life.overtaking import is_overtaken, may_lack, overtaking
-from zonesched.services.placing.child_calls import pause_s
+from zonesched.services.placing.child_answers import pause_s
 from zonesched.services.zone import Zone
 from zonesched.store import identity, instance_actions, instance_states, instances, locks
 from zonesched.store.instance_states import StoredState, Untold
@@ -49,7 +49,9 @@ def send_desired(zone: Zone, child_id: str, due: Sequence[Untold]) -> None:
                 lambda uuid: zone.child_client(child_id).request_of(uuid, zone.conf.build_timeout),
             )
         except ChildUnreachable as error:
-            log.warning("child zone %s does not say what its instances have: %s", child_id, error.code)
+            log.warning(
+                "child zone %s does not say what its instances have: %s", child_id, error.code
+            )
             zone.store.write(partial(_record, zone, some, {}, given_back={}))
     if due:
         zone.wake.sync()

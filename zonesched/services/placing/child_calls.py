@@ -1,24 +1,20 @@
-"""Calls to children about placements, and the moves that their answers make.
+"""Calls to children about placements: hold, confirm, cancel and delete.
 
 Each call names (uuid, attempt) and can be repeated: the decision is in the row before the call goes out, and
-the row moves only from the state in which it was read. When a child does not answer, the row stays as it is
-and the call is repeated after a growing pause.
+`child_answers` records what comes back.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 
-from zonesched.conf import Conf
 from zonesched.errors import ChildBusy, ChildFailed, ChildRefused, ChildUnreachable
 from zonesched.model.placement import (
-    NOT_KEPT,
-    UNBUILT,
     Attempt,
     Build,
     BuildAnswer,
@@ -26,22 +22,17 @@ from zonesched.model.placement import (
     InstanceStatus,
     PlacementState,
 )
-from zonesched.model.placement_moves import next_state
 from zonesched.model.request_spec import RequestSpec
 from zonesched.seams import Done
-from zonesched.services.placing import build_retry
-from zonesched.services.placing.placement_moves import advance, advance_together
+from zonesched.services.placing.child_answers import NO_HOLD, End, Recorded, Recording, record
 from zonesched.services.zone import Zone
-from zonesched.store import identity, instances, locks, placements, reservations
+from zonesched.store import identity, instances, locks, placements
 from zonesched.store.placements import AskedChild, Placement
 from zonesched.store.reservations import Lease
 from zonesched.store.store import Transaction
 from zonesched.zones.client import ChildClient
 
 State = PlacementState
-
-NO_HOLD = 0.0
-"""The end of a hold that is of no use."""
 
 DELETES_AT_ONCE = 20
 """Deletes whose answers are recorded together."""
@@ -72,25 +63,6 @@ class Sent:
     held: Sequence[Placement]
     confirming: Sequence[Placement]
     all_tried: bool
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """The result of recording answers: placements that none moved, and the others as they are now.
-
-    A confirmed one whose build failed is in neither. `ended`: the work of the boot is over.
-    """
-
-    unanswered: Sequence[Placement]
-    moved: Sequence[Placement]
-    ended: bool
-
-
-Expiry = Callable[[Placement, BuildAnswer, float], float]
-"""Returns when a hold that was answered ends, looked at now (epoch seconds); NO_HOLD for one of no use."""
-
-End = Callable[[Transaction, float], None]
-"""Ends the work of a boot in a transaction, at this time (epoch seconds)."""
 
 
 def send_builds(
@@ -145,9 +117,8 @@ def send_builds(
             busy.append(batch.child_id)
         return answers
 
-    recorded = _call_children(
-        zone, sent, call, lease, expiry, timeout_s=spec.time_budget_s, confirm_all=confirm_all
-    )
+    recording = Recording(lease, expiry, confirm_all=confirm_all)
+    recorded = _call_children(zone, sent, call, recording, timeout_s=spec.time_budget_s)
     all_tried = not (recorded.unanswered or busy)
     held = [p for p in recorded.moved if p.state is State.HELD]
     confirming = [p for p in recorded.moved if p.state is State.CONFIRMING]
@@ -172,7 +143,7 @@ def send_confirms(
     def call(batch: _Batch, client: ChildClient) -> Sequence[BuildAnswer]:
         return client.confirm(batch.reservation_id, batch.attempts, timeout_s)
 
-    recorded = _call_children(zone, confirming, call, lease, end=end, timeout_s=timeout_s)
+    recorded = _call_children(zone, confirming, call, Recording(lease, end=end), timeout_s=timeout_s)
     if confirming:
         zone.wake.sync()
     if recorded.unanswered:
@@ -203,7 +174,7 @@ def send_cancels(zone: Zone, cancelling: Sequence[Placement], timeout_s: float =
     def call(batch: _Batch, client: ChildClient) -> Sequence[BuildAnswer]:
         return client.cancel(batch.reservation_id, batch.attempts, timeout_s)
 
-    _call_children(zone, cancelling, call, None, timeout_s=timeout_s)
+    _call_children(zone, cancelling, call, Recording(), timeout_s=timeout_s)
 
 
 def send_deletes(zone: Zone, releasing: Sequence[Placement]) -> None:
@@ -220,7 +191,7 @@ def send_deletes(zone: Zone, releasing: Sequence[Placement]) -> None:
             # A child that is not there is not called for each of them.
             rest = releasing[start + DELETES_AT_ONCE :]
             if rest:
-                zone.store.write(partial(_record, zone, rest, {}, None, _no_end, None, False))
+                zone.store.write(partial(record, zone, rest, {}, Recording()))
             return
 
 
@@ -260,29 +231,22 @@ def _send_some_deletes(zone: Zone, releasing: Sequence[Placement]) -> bool:
         refused.update(failures)
         return deleted
 
-    recorded = _call_children(zone, releasing, call, None, untried=untried)
+    recorded = _call_children(zone, releasing, call, Recording(), untried=untried)
     return all(p.key in refused for p in recorded.unanswered)
-
-
-def _no_end(_placement: Placement, _answer: BuildAnswer, _now: float) -> float:
-    return NO_HOLD
 
 
 def _call_children(
     zone: Zone,
     sent: Sequence[Placement],
     call: Callable[[_Batch, ChildClient], Sequence[BuildAnswer]],
-    lease: Lease | None,
-    expiry: Expiry = _no_end,
-    end: End | None = None,
+    recording: Recording,
+    *,
     timeout_s: float = math.inf,
     untried: Collection[tuple[str, int]] = (),
-    confirm_all: bool = False,
 ) -> Recorded:
     """Call each child once per reservation, in parallel, and record the answers.
 
-    `untried`: the keys of placements that the calls have left out, which stay as they are. `confirm_all` as
-    in `send_builds`.
+    `untried`: the keys of placements that the calls have left out, which stay as they are.
     """
     batches = _batches(sent)
     timeout_s = min(timeout_s, zone.conf.build_timeout)
@@ -309,8 +273,9 @@ def _call_children(
     is_there = {b.child_id for b, outcome in zip(batches, outcomes, strict=True) if isinstance(outcome, Done)}
     tried = [batch for n, batch in enumerate(batches) if n in begun or batch.child_id not in is_there]
     sent_all = [p for batch in tried for p in batch.placements if p.key not in untried]
-    confirm_all = confirm_all and len(sent_all) == len(sent)
-    return zone.store.write(partial(_record, zone, sent_all, by_key, lease, expiry, end, confirm_all))
+    if len(sent_all) < len(sent):
+        recording = replace(recording, confirm_all=False)
+    return zone.store.write(partial(record, zone, sent_all, by_key, recording))
 
 
 def _batches(sent: Sequence[Placement]) -> list[_Batch]:
@@ -319,80 +284,3 @@ def _batches(sent: Sequence[Placement]) -> list[_Batch]:
         if isinstance(p.where, AskedChild):
             groups[p.where.child_id, p.caller_id, p.reservation_id].append(p)
     return [_Batch(*key, tuple(found)) for key, found in sorted(groups.items())]
-
-
-def _record(
-    zone: Zone,
-    sent: Sequence[Placement],
-    answers: Mapping[tuple[str, int], BuildAnswer],
-    lease: Lease | None,
-    expiry: Expiry,
-    end: End | None,
-    confirm_all: bool,
-    tx: Transaction,
-) -> Recorded:
-    now = zone.clock.now()
-    if lease is not None:
-        reservations.keep_lease(tx, lease, now)
-    failed = [a.uuid for a in answers.values() if a.state is BuildState.FAILED]
-    build_retry.lock_with_alternates(tx, [p.uuid for p in sent], failed)
-    change = identity.next_change(tx)
-    unanswered: list[Placement] = []
-    answered: list[tuple[Placement, PlacementState, BuildAnswer]] = []
-    ends: list[float] = []
-    for p in sent:
-        answer = answers.get(p.key)
-        to = p.state if answer is None else next_state(p.state, answer.state)
-        end_at = expiry(p, answer, now) if answer is not None and to is State.HELD else math.inf
-        if answer is None or to is p.state or end_at == NO_HOLD:
-            unanswered.append(p)
-            continue
-        answered.append((p, to, answer))
-        ends.append(end_at)
-    # All holds of a call end together, as a parent must not tell by their ends which child has them.
-    held_until = min(ends, default=math.inf)
-    all_held = not unanswered and all(to is State.HELD for _, to, _ in answered)
-    if confirm_all and all_held and held_until >= now + zone.conf.hold_margin:
-        confirming = advance_together(
-            tx,
-            change,
-            zone.uuid,
-            sent,
-            State.CONFIRMING,
-            now,
-            hold_expires_at=held_until,
-            repeat_in_s=zone.conf.retry_pause,
-        )
-        if confirming:
-            return Recorded((), confirming, ended=False)
-    moves: defaultdict[tuple[PlacementState, str], list[Placement]] = defaultdict(list)
-    for p, to, answer in answered:
-        if p.state is State.CONFIRMING and to is State.FAILED:
-            build_retry.build_failed(zone, tx, change, p, now, answer.reason or "build_failed")
-        else:
-            moves[to, _reason_of(p, to, answer)].append(p)
-    moved: list[Placement] = []
-    for (to, reason), some in moves.items():
-        # A refused placement keeps its end: until then its build may have its next entry.
-        until = held_until if to is State.HELD else 0.0
-        moved += advance(tx, change, zone.uuid, some, to, now, reason=reason, hold_expires_at=until)
-    placements.postpone(tx, unanswered, lambda calls: now + pause_s(zone.conf, calls))
-    ended = end is not None and not any(to in UNBUILT for _, to, _ in answered)
-    if end is not None and ended:
-        end(tx, now)
-    return Recorded(unanswered, moved, ended)
-
-
-def _reason_of(placement: Placement, to: PlacementState, answer: BuildAnswer) -> str:
-    """Return why a placement moves: a cancelled one ends for the reason for which it was cancelled.
-
-    A child that ends a hold by itself cannot excuse it with a reason of this zone's own.
-    """
-    if placement.state is State.CANCELLING and placement.reason:
-        return placement.reason
-    return "hold_gone" if to is State.GONE and answer.reason in NOT_KEPT else answer.reason
-
-
-def pause_s(conf: Conf, calls: int) -> float:
-    """Return the seconds until the next repeat after `calls` unanswered calls: doubled up to a limit."""
-    return float(min(conf.retry_pause_max, conf.retry_pause * 2 ** min(calls, 30)))
