@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from zonesched.compute.instance_folder import FolderDamaged, InstanceFolder
+from zonesched.compute.instance_folder import InstanceFolder
+from zonesched.compute.instance_records import FolderDamaged
 from zonesched.compute.machine import Key
 
 

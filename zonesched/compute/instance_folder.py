@@ -16,27 +16,24 @@ from __future__ import annotations
 
 import enum
 import fcntl
-import json
 import os
-import re
 import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from zonesched.compute import instance_records as records
 from zonesched.compute import process_table, removal
 from zonesched.compute.desired_state import Power
+from zonesched.compute.instance_records import FolderDamaged, Reached
 from zonesched.compute.machine import Key
 from zonesched.compute.process_table import Process
 from zonesched.compute.removal import remove_tree
 
 UNFINISHED = "unfinished."
-FOLDER = re.compile(r"[0-9A-Za-z-]+\.[0-9]+")
-"""Name of an instance's folder: its uuid and attempt."""
 ENDED = "ended"
 """In place of the boot in the record of a process of which nothing runs any more."""
 IMAGE_VARIABLE = "ZONESCHED_IMAGE"
@@ -53,32 +50,6 @@ class Status(enum.Enum):
     STARTING = "starting"
     RUNNING = "running"
     ENDED = "ended"
-
-
-@dataclass(frozen=True)
-class Reached:
-    """State of a built instance: generation acted on, power state, reboots and rebuilds done.
-
-    `reason`: why it is not in the state of that generation, a code; "" where it is.
-    """
-
-    generation: int = 0
-    power: Power = Power.RUNNING
-    reboots: int = 0
-    rebuilds: int = 0
-    reason: str = ""
-
-
-class FolderDamaged(ValueError):
-    """A file of an instance's folder is not as it was written; the message names it, and says what to do."""
-
-    def __init__(self, path: Path, why: Exception) -> None:
-        remedy = (
-            "see that nothing of the instance runs, and remove the file"
-            if path.name == "process.json"
-            else "bring it back from a copy, or delete the server"
-        )
-        super().__init__(f"{path} is damaged ({why!r}): {remedy}")
 
 
 class InstanceFolder:
@@ -109,12 +80,12 @@ class InstanceFolder:
     def finish_copy(self, wanted: Mapping[str, Any], reached: Reached | None) -> None:
         """Complete the folder of a copied instance, atomically; `reached`: the state it is in already."""
         if reached is not None:
-            _write(self._unfinished / "reached.json", _line_of(reached))
+            records.write_reached(self._unfinished / "reached.json", reached)
         self._finish(wanted)
 
     def _finish(self, wanted: Mapping[str, Any]) -> None:
         (self._unfinished / "lock").touch(mode=0o600)
-        _write(self._unfinished / "wanted.json", wanted)
+        records.write(self._unfinished / "wanted.json", wanted)
         self._unfinished.rename(self.path)
 
     def start_copy_to(self, shared: Path) -> subprocess.Popen[bytes]:
@@ -145,13 +116,13 @@ class InstanceFolder:
         Of a damaged file it is the likeliest one: the zone says which, and whether the move goes on.
         """
         try:
-            return int(self._read("leaving.json", attempt=int).get("attempt", 0))
+            return int(records.read(self.path / "leaving.json", attempt=int).get("attempt", 0))
         except FolderDamaged:
             return self.key.attempt + 1
 
     def note_leaving(self, attempt: int) -> None:
         """Write that it moves; it is on disk when this returns, so that no later agent runs it meanwhile."""
-        _write(self.path / "leaving.json", {"attempt": attempt})
+        records.write(self.path / "leaving.json", {"attempt": attempt})
 
     def note_return(self) -> None:
         """Forget that it was to move."""
@@ -175,7 +146,7 @@ class InstanceFolder:
 
     def process(self) -> Process | None:
         """Return its process, dead or alive; None before it was started."""
-        found = self._read("process.json", pid=int, started=int, boot_id=str)
+        found = records.read(self.path / "process.json", pid=int, started=int, boot_id=str)
         return Process(found["pid"], found["started"], found["boot_id"]) if found else None
 
     def power(self) -> Power:
@@ -187,7 +158,8 @@ class InstanceFolder:
 
     def name(self) -> str:
         """Return the name of the server, as its process sees it."""
-        return str(self._read("wanted.json", environment=dict).get("environment", {}).get(NAME_VARIABLE, ""))
+        wanted = records.read(self.path / "wanted.json", environment=dict)
+        return str(wanted.get("environment", {}).get(NAME_VARIABLE, ""))
 
     def was_not_started(self) -> bool:
         """Tell whether its command could not be run."""
@@ -200,17 +172,12 @@ class InstanceFolder:
     def reached(self) -> Reached:
         """Return its last state; before it was built, the one to start with."""
         if not self.was_built():
-            return first(self._read("wanted.json"))
-        line = self._read("reached.json", generation=int, power=str, reboots=int, rebuilds=int)
-        try:
-            power = Power(line["power"])
-        except ValueError as error:
-            raise FolderDamaged(self.path / "reached.json", error) from None
-        return Reached(line["generation"], power, line["reboots"], line["rebuilds"], line.get("reason", ""))
+            return records.first_state(records.read(self.path / "wanted.json"))
+        return records.read_reached(self.path / "reached.json")
 
     def note_reached(self, reached: Reached) -> None:
         """Write its state; it is on disk when this returns, so that no later agent repeats a reboot."""
-        _write(self.path / "reached.json", _line_of(reached))
+        records.write_reached(self.path / "reached.json", reached)
         if reached.power is Power.STOPPED:
             self._note_end()
 
@@ -223,7 +190,7 @@ class InstanceFolder:
         if process is not None and not process_table.members(process):
             # Without room for it the record is as it was, which is right until the pid is given out again.
             with suppress(OSError):
-                _write(self.path / "process.json", {**vars(process), "boot_id": ENDED})
+                records.write(self.path / "process.json", {**vars(process), "boot_id": ENDED})
 
     def empty(self, image_name: str) -> bool:
         """Remove what an ended instance has written, and name the image that it is started with next.
@@ -234,7 +201,7 @@ class InstanceFolder:
             process = self.process()
             if not is_free or (process is not None and process_table.members(process)):
                 return False
-            wanted = self._read("wanted.json", environment=dict)
+            wanted = records.read(self.path / "wanted.json", environment=dict)
             if not wanted:
                 raise FolderDamaged(self.path / "wanted.json", FileNotFoundError("it is missing"))
             environment = {**wanted["environment"], IMAGE_VARIABLE: image_name}
@@ -244,7 +211,7 @@ class InstanceFolder:
             if not self._has_removed():
                 return False
             (self.path / "output.log").unlink(missing_ok=True)
-            _write(self.path / "wanted.json", {**wanted, "environment": environment})
+            records.write(self.path / "wanted.json", {**wanted, "environment": environment})
         return True
 
     def newest_output(self, max_bytes: int) -> bytes:
@@ -295,22 +262,6 @@ class InstanceFolder:
         self._aside = []
         return self._removing is None
 
-    def _read(self, name: str, **members: type) -> dict[str, Any]:
-        """Read one of its files; empty where there is none.
-
-        Raises FolderDamaged where that cannot be, or a member is missing or of another type.
-        """
-        try:
-            found = dict(json.loads((self.path / name).read_text(encoding="utf-8")))
-            for member, kind in members.items():
-                if not isinstance(found[member], kind):
-                    raise TypeError(f"{member} is {found[member]!r}")
-        except FileNotFoundError:
-            return {}
-        except (KeyError, OSError, TypeError, ValueError) as error:
-            raise FolderDamaged(self.path / name, error) from None
-        return found
-
     def _read_status(self) -> Status:
         process = self.process()
         if process is None:
@@ -332,35 +283,6 @@ class InstanceFolder:
                 yield True
 
 
-def first(wanted: Mapping[str, Any]) -> Reached:
-    """Return the state to start with: what an earlier attempt has done is done, and is not repeated."""
-    return Reached(reboots=wanted.get("reboots", 0), rebuilds=wanted.get("rebuilds", 0))
-
-
-def rebuilds_in(path: Path) -> int:
-    """Return how many rebuilds the instance of a folder has had."""
-    return at(path).reached().rebuilds
-
-
-def at(path: Path) -> InstanceFolder:
-    """Return the folder of an instance at a path."""
-    uuid, _, attempt = path.name.rpartition(".")
-    return InstanceFolder(path.parent, Key(uuid, int(attempt)))
-
-
-def _write(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a file atomically; it is on disk when this returns."""
-    with open(f"{path}.new", "w", encoding="utf-8") as file:
-        json.dump(content, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(f"{path}.new", path)
-
-
-def _line_of(reached: Reached) -> dict[str, Any]:
-    return {**vars(reached), "power": reached.power.value}
-
-
 def _start_copy(arguments: Sequence[str]) -> subprocess.Popen[bytes]:
     """Copy in a process of its own: a disk may be large, and the agent has other instances."""
     return subprocess.Popen(
@@ -370,29 +292,3 @@ def _start_copy(arguments: Sequence[str]) -> subprocess.Popen[bytes]:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-
-
-def complete_in(root: Path) -> list[InstanceFolder]:
-    """List the instances that have a folder; what has another name there is none of the driver's."""
-    paths = [path for path in sorted(root.iterdir()) if FOLDER.fullmatch(path.name)]
-    return [at(path) for path in paths if path.is_dir()]
-
-
-def put_unfinished_aside(root: Path) -> list[Path]:
-    """Rename the folders that an earlier agent left incomplete, and return what is to be removed."""
-    for path in root.glob(f"{UNFINISHED}*"):
-        if removal.ASIDE not in path.name:
-            removal.put_aside(path, path)
-    return list(root.glob(f"{UNFINISHED}*{removal.ASIDE}*"))
-
-
-def take_for_this_process(root: Path) -> int:
-    """Make the root and lock it until this process ends; return the lock. Raises BlockingIOError."""
-    root.mkdir(parents=True, exist_ok=True, mode=0o700)
-    lock = os.open(root / "agent.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        raise
-    return lock

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from zonesched.compute import instance_folder
+from zonesched.compute import instances_root
 from zonesched.compute.desired_state import Desired, Power
 from zonesched.compute.driver import DriverSettings
 from zonesched.compute.inventory import InventoryHost
@@ -70,7 +70,7 @@ class LibvirtDriver:
         of_libvirt = settings.libvirt
         images = real_folder(of_libvirt.image_folder) if of_libvirt.image_folder else None
         try:
-            self._lock = instance_folder.take_for_this_process(self._root)
+            self._lock = instances_root.take_for_this_process(self._root)
         except BlockingIOError:
             raise ConfigError(f"The state folder {self._root} is used by another agent.") from None
         # Libvirt's own users pass through to the disks.
@@ -135,7 +135,7 @@ class LibvirtDriver:
         """
         # A libvirt that hangs would leave an operator without a word.
         log.info("asking libvirt for the domains of this agent")
-        disks = [folder.key for folder in instance_folder.complete_in(self._root)]
+        disks = [folder.key for folder in instances_root.complete_in(self._root)]
         try:
             domains = self._domains.all()
             if disks and not domains:

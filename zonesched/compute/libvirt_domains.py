@@ -11,7 +11,7 @@ from typing import Any
 
 import libvirt
 
-from zonesched.compute import instance_folder
+from zonesched.compute import instances_root
 from zonesched.compute.desired_state import Power
 from zonesched.compute.libvirt_domain import (
     NAMESPACE,
@@ -223,7 +223,7 @@ class Domains:
     def _marker_by_files(self, domain: Any) -> Marker | None:
         """Return whose domain it is, where somebody has changed or dropped its marker."""
         name = domain.name()
-        if not instance_folder.FOLDER.fullmatch(name):
+        if not instances_root.FOLDER.fullmatch(name):
             return None
         key = key_by_files(name, domain.XMLDesc(), self._folder)
         return Marker(key, self._folder) if key is not None else None

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from zonesched.compute import copied_folder, instance_folder, launcher, lease, removal, watchdog
+from zonesched.compute import copied_folder, instances_root, launcher, lease, removal, watchdog
 from zonesched.compute.desired_state import Desired
 from zonesched.compute.driver import DriverSettings
 from zonesched.compute.instance_folder import (
@@ -54,7 +54,7 @@ class ProcessDriver:
             )
         self._root = Path(settings.state_folder).resolve() / "instances"
         try:
-            self._lock = instance_folder.take_for_this_process(self._root)
+            self._lock = instances_root.take_for_this_process(self._root)
         except BlockingIOError:
             raise ConfigError(f"The state folder {self._root} is used by another agent.") from None
         copied_folder.refuse(self._root, self._lock)
@@ -98,7 +98,7 @@ class ProcessDriver:
 
     def found(self) -> Sequence[Key]:
         """Find the instances of an earlier agent, running or ended; those that never started are left out."""
-        for folder in instance_folder.complete_in(self._root):
+        for folder in instances_root.complete_in(self._root):
             try:
                 if folder.status() is Status.PREPARED and not folder.was_built() and folder.put_aside():
                     continue
@@ -106,7 +106,7 @@ class ProcessDriver:
                 # It says so once it is read.
                 pass
             self._earlier(folder.key)
-        self._remove(instance_folder.put_unfinished_aside(self._root))
+        self._remove(instances_root.put_unfinished_aside(self._root))
         return sorted(self._instances)
 
     def _earlier(self, key: Key) -> ProcessInstance | MissingInstance:

@@ -20,23 +20,23 @@ from __future__ import annotations
 
 import math
 import os
-import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from zonesched.compute import instance_folder, process_table
+from zonesched.compute import instance_records, instances_root
 from zonesched.compute.desired_state import FIRST_DESIRED, Desired, Observed, Power, RebootType
-from zonesched.compute.instance_folder import FolderDamaged, InstanceFolder, Reached, Status
+from zonesched.compute.instance_folder import InstanceFolder, Status
+from zonesched.compute.instance_records import FolderDamaged, Reached
+from zonesched.compute.instance_session import NOT_STARTED, InstanceSession
 from zonesched.compute.machine import Built, Changed, Destroyed, DriverEvent, Failed, Fenced, Key, Left
 from zonesched.compute.process_surroundings import Arrival, Surroundings
 
 SOON_S, WATCH_S = 0.05, 1.0
-NOT_STARTED, ENDED, LOST = "process_not_started", "process_ended", "process_lost"
-FAILED, KILLED = "process_failed", "process_killed"
-SUSPEND_UNSUPPORTED, NOT_SHARED, NOT_COPIED = "suspend_unsupported", "folder_not_shared", "folder_not_copied"
+LOST, SUSPEND_UNSUPPORTED = "process_lost", "suspend_unsupported"
+NOT_SHARED, NOT_COPIED = "folder_not_shared", "folder_not_copied"
 
 
 class ProcessInstance:
@@ -52,12 +52,12 @@ class ProcessInstance:
         self._around = around
         self._form = form
         self._folder = InstanceFolder(around.root, key)
+        self._session = InstanceSession(around, self._folder)
         self._step: Callable[[], Sequence[DriverEvent]] = self._read if form is None else self._await_turn
-        self._reached = instance_folder.first(form or {})
+        self._reached = instance_records.first_state(form or {})
         self._desired = FIRST_DESIRED
-        self._launched: subprocess.Popen[bytes] | None = None
         self._launched_for = 0
-        self._looked_at, self._asked_to_end_at = -math.inf, math.inf
+        self._looked_at = -math.inf
         self._is_ending = False  # It was asked to end for an earlier state than the desired one.
         self._arrival = arrival
         self._leaves_for = 0
@@ -108,11 +108,12 @@ class ProcessInstance:
         """Go on to a desired state that is newer than the last one."""
         if self._step == self._rest and desired.generation > self._reached.generation:
             # What was asked to end until now had been left behind by one that ended by itself.
-            self._step, self._asked_to_end_at = self._reach, math.inf
+            self._session.withdraw_end()
+            self._step = self._reach
         if self._step == self._reach and desired.generation > self._desired.generation:
-            self._is_ending = self._is_ending or self._asked_to_end_at != math.inf
+            self._is_ending = self._is_ending or self._session.is_asked_to_end
             self._desired = desired
-            self._asked_to_end_at = math.inf
+            self._session.withdraw_end()
 
     def leave(self, leaves_for: int) -> None:
         """End it for its move to another host, in whatever state it is."""
@@ -120,7 +121,8 @@ class ProcessInstance:
         if is_begun or self._step == self._end:
             return
         self._stop_copying()
-        self._leaves_for, self._asked_to_end_at = leaves_for, math.inf
+        self._session.withdraw_end()
+        self._leaves_for = leaves_for
         self._step = self._leave
 
     def come_back(self) -> None:
@@ -128,7 +130,8 @@ class ProcessInstance:
         if self._step in (self._leave, self._left):
             self._stop_copying()
             self._around.remove_copies_of(self._folder)
-            self._leaves_for, self._asked_to_end_at = 0, math.inf
+            self._session.withdraw_end()
+            self._leaves_for = 0
             self._step = self._return
             if not self._is_read:
                 self._folder.note_return()
@@ -138,7 +141,7 @@ class ProcessInstance:
         """End it, in whatever state it is."""
         if self._step != self._end:
             self._stop_copying()
-            self._asked_to_end_at = math.inf
+            self._session.withdraw_end()
             self._step = self._end
 
     # -- building ------------------------------------------------------------------------------------------
@@ -165,7 +168,7 @@ class ProcessInstance:
             source = self._around.source_of(self._folder.key.uuid, self._arrival)
             if source is None:
                 return self.fail(NOT_SHARED)
-            is_kept = instance_folder.rebuilds_in(source) == desired.rebuilds
+            is_kept = instances_root.at(source).reached().rebuilds == desired.rebuilds
             self._copying = self._folder.start_copy_of(source, with_disk=is_kept)
         if (code := self._copying.poll()) is None:
             return ()
@@ -192,26 +195,20 @@ class ProcessInstance:
             # It was stopped when it came from another host, and was not started since.
             self._step = self._rest
             return (Built(key, self._observed()),)
-        if status is Status.PREPARED and self._launched is None:
-            self._launched = self._around.launch(self._folder)
+        if status is Status.PREPARED and not self._session.was_launched:
+            self._session.launch()
             return ()
-        if self._around.was_refused(self._launched):
-            self._launched = None
+        if self._session.was_refused:
+            self._session.forget_launch()
             return ()
-        if self._is_starting(status):
+        if self._session.is_starting(status):
             return ()
         if status is Status.RUNNING:
             return self._found_running()
         if self._folder.was_built():
             self._step = self._rest
             return (Built(key, self._ended_by_itself()),)
-        return self.fail(self._why_ended())
-
-    def _is_starting(self, status: Status) -> bool:
-        """Tell whether a launcher may still become the instance."""
-        if status is Status.PREPARED:
-            return self._launched is not None and self._launched.poll() is None
-        return status is Status.STARTING
+        return self.fail(self._session.why_ended())
 
     def _found_running(self) -> Sequence[DriverEvent]:
         self._note(replace(self._reached, power=self._folder.power()))
@@ -229,14 +226,15 @@ class ProcessInstance:
         if now - self._looked_at < WATCH_S or self._reached.power is Power.STOPPED:
             return ()
         # A launcher that came late may look at it. What it has started must not outlive it.
-        if self._folder.status() in (Status.RUNNING, Status.STARTING) or not self._has_ended(is_hard=True):
+        status = self._folder.status()
+        if status in (Status.RUNNING, Status.STARTING) or not self._session.has_ended(is_hard=True):
             self._looked_at = now
             return ()
         return (Changed(self._folder.key, self._ended_by_itself()),)
 
     def _ended_by_itself(self) -> Observed:
         if self._reached.power is not Power.STOPPED:
-            self._note(replace(self._reached, power=Power.STOPPED, reason=self._why_ended()))
+            self._note(replace(self._reached, power=Power.STOPPED, reason=self._session.why_ended()))
         return self._observed()
 
     def _observed(self) -> Observed:
@@ -246,7 +244,7 @@ class ProcessInstance:
     def _reach(self) -> Sequence[DriverEvent]:
         desired, status = self._desired, self._folder.status()
         stopped = replace(self._reached, power=Power.STOPPED, reason="")
-        if self._is_starting(status):
+        if self._session.is_starting(status):
             return ()
         if desired.rebuilds > self._reached.rebuilds:
             return self._rebuild()
@@ -254,9 +252,9 @@ class ProcessInstance:
             case Power.SUSPENDED if not self._is_ending:
                 return self._done(self._folder.power(), SUSPEND_UNSUPPORTED)
             case Power.STOPPED:
-                return self._done(Power.STOPPED) if self._has_ended() else ()
+                return self._done(Power.STOPPED) if self._session.has_ended() else ()
             case _ if desired.reboots > self._reached.reboots:
-                if self._has_ended(is_hard=desired.reboot_type is RebootType.HARD):
+                if self._session.has_ended(is_hard=desired.reboot_type is RebootType.HARD):
                     self._note(replace(stopped, reboots=desired.reboots))
                 return ()
             case power:
@@ -265,7 +263,7 @@ class ProcessInstance:
     def _rebuild(self) -> Sequence[DriverEvent]:
         """End it and empty its folder; the next steps start it again, unless it is to be stopped."""
         desired = self._desired
-        if self._has_ended() and self._folder.empty(str(desired.image.get("name", ""))):
+        if self._session.has_ended() and self._folder.empty(str(desired.image.get("name", ""))):
             self._note(replace(self._reached, power=Power.STOPPED, rebuilds=desired.rebuilds, reason=""))
         return ()
 
@@ -273,11 +271,12 @@ class ProcessInstance:
         """Start it where it has ended, then pause it or let it go on."""
         if status is Status.RUNNING:
             return self._signal(power)
-        if self._launched_for == self._desired.generation and not self._around.was_refused(self._launched):
-            return self._done(Power.STOPPED, self._why_ended())
-        if self._has_ended(is_hard=True):
+        if self._launched_for == self._desired.generation and not self._session.was_refused:
+            return self._done(Power.STOPPED, self._session.why_ended())
+        if self._session.has_ended(is_hard=True):
             self._folder.make_startable()
-            self._launched, self._launched_for = self._around.launch(self._folder), self._desired.generation
+            self._session.launch()
+            self._launched_for = self._desired.generation
         return ()
 
     def _signal(self, power: Power) -> Sequence[DriverEvent]:
@@ -286,8 +285,7 @@ class ProcessInstance:
             return self._done(self._folder.power(), SUSPEND_UNSUPPORTED)
         if self._folder.power() is power:
             return self._done(power)
-        if (process := self._folder.process()) is not None:
-            process_table.send(process, signal.SIGSTOP if power is Power.PAUSED else signal.SIGCONT)
+        self._session.pause_or_resume(power)
         return ()
 
     def _done(self, power: Power, reason: str = "") -> Sequence[DriverEvent]:
@@ -295,7 +293,8 @@ class ProcessInstance:
         # A reboot that was not done is passed over: a later state must not bring it about.
         self._note(Reached(desired.generation, power, desired.reboots, self._reached.rebuilds, reason))
         self._looked_at = self._around.monotonic()
-        self._asked_to_end_at, self._is_ending = math.inf, False
+        self._session.withdraw_end()
+        self._is_ending = False
         self._step = self._rest
         return (Changed(self._folder.key, self._observed()),)
 
@@ -310,7 +309,7 @@ class ProcessInstance:
         """End its processes, then copy its folder to where other machines reach it."""
         if self._folder.leaves_for() != self._leaves_for:
             self._folder.note_leaving(self._leaves_for)
-        if self._folder.status() is Status.STARTING or not self._has_ended():
+        if self._folder.status() is Status.STARTING or not self._session.has_ended():
             return ()
         if self._around.shared is None:
             return self._has_left("")
@@ -335,7 +334,7 @@ class ProcessInstance:
         return ()
 
     def _await_fence(self) -> Sequence[DriverEvent]:
-        if not self._has_ended(is_hard=True):
+        if not self._session.has_ended(is_hard=True):
             return ()
         self._step = self._left
         return (Fenced(self._folder.key),)
@@ -346,10 +345,10 @@ class ProcessInstance:
             self._folder.make_startable()
             self._step = self._rest
             return (Built(self._folder.key, self._observed()),)
-        if self._folder.status() is Status.STARTING or not self._has_ended(is_hard=True):
+        if self._folder.status() is Status.STARTING or not self._session.has_ended(is_hard=True):
             return ()
         self._folder.make_startable()
-        self._launched = self._around.launch(self._folder)
+        self._session.launch()
         self._step = self._start
         return ()
 
@@ -363,7 +362,8 @@ class ProcessInstance:
 
     def _end(self) -> Sequence[DriverEvent]:
         """End all processes of its session, then remove its folder."""
-        if self._folder.status() is not Status.STARTING and self._has_ended() and self._folder.path.is_dir():
+        is_starting = self._folder.status() is Status.STARTING
+        if not is_starting and self._session.has_ended() and self._folder.path.is_dir():
             # Before the folder, by which alone the next agent would know of them.
             self._around.remove_copies_of(self._folder)
         if not self._folder.remove():
@@ -373,28 +373,3 @@ class ProcessInstance:
 
     def _gone(self) -> Sequence[DriverEvent]:
         return ()
-
-    def _has_ended(self, *, is_hard: bool = False) -> bool:
-        """Tell whether nothing of its session runs; otherwise ask for its end, and enforce it in time."""
-        process = self._folder.process()
-        if process is None or not (process_table.is_alive(process) or process_table.members(process)):
-            return True
-        now = self._around.monotonic()
-        is_first = self._asked_to_end_at == math.inf
-        self._asked_to_end_at = min(self._asked_to_end_at, now)
-        is_led = process_table.is_alive(process)
-        if is_hard or not is_led or now - self._asked_to_end_at > self._around.stop_s:
-            process_table.send(process, signal.SIGKILL)
-        elif is_first:
-            # One that is paused hears the first once it goes on.
-            process_table.send(process, signal.SIGTERM, signal.SIGCONT)
-        return False
-
-    def _why_ended(self) -> str:
-        if self._folder.was_not_started() or self._folder.process() is None:
-            return NOT_STARTED
-        # The exit code of a process that an earlier agent started is unknown.
-        code = self._launched.wait() if self._launched is not None else 0
-        if code < 0:
-            return KILLED
-        return FAILED if code else ENDED

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from zonesched.compute import file_system, launcher
+from zonesched.compute import file_system
 from zonesched.compute.desired_state import Desired
 from zonesched.compute.instance_folder import InstanceFolder
 
@@ -55,11 +55,6 @@ class Surroundings:
         """Begin to remove what was copied for other machines; what is out of reach stays."""
         with suppress(OSError):
             self.remove(folder.put_copies_aside(self.reached_shared()))
-
-    @staticmethod
-    def was_refused(launched: subprocess.Popen[bytes] | None) -> bool:
-        """Tell whether a launcher came after the end of the agent's lease."""
-        return launched is not None and launched.poll() == launcher.LAPSED
 
 
 @dataclass(frozen=True)

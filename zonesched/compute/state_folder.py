@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from zonesched.compute import instance_folder, process_table
+from zonesched.compute import instances_root, process_table
 from zonesched.seams import Clock
 
 log = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ def take(folder: Path, owner: Owner) -> None:
     if before == owner:
         return
     is_other = (before.service, before.zone_uuid) != (owner.service, owner.zone_uuid)
-    if is_other and instances.is_dir() and instance_folder.complete_in(instances):
+    if is_other and instances.is_dir() and instances_root.complete_in(instances):
         raise OtherOwner(
             f"the instances in {folder} are those of the agent {before.service} of the zone"
             f" {before.zone_name} ({before.zone_uuid}), and this is {owner.service} of {owner.zone_name}"

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from zonesched.compute import instance_folder, lease, process_table
+from zonesched.compute import instances_root, lease, process_table
 from zonesched.compute.lease import Lease
 from zonesched.compute.process_table import Process
 
@@ -93,7 +93,7 @@ class Records:
     def read(self) -> None:
         """Wait for the file system. Raises OSError; what it has told of one instance alone may be older."""
         self._mark()
-        names = filter(instance_folder.FOLDER.fullmatch, os.listdir(self._root))
+        names = filter(instances_root.FOLDER.fullmatch, os.listdir(self._root))
         found = {name: self._record(name) for name in names}
         self._found = {name: record for name, record in found.items() if record is not None}
         self.lease = lease.read(self._root)
@@ -106,7 +106,7 @@ class Records:
             stamp = (about.st_ino, about.st_mtime_ns)
             if before is not None and before[0] == stamp:
                 return before
-            process = instance_folder.at(self._root / name).process()
+            process = instances_root.at(self._root / name).process()
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError):
@@ -130,7 +130,7 @@ class Records:
 
     def _mark(self) -> None:
         for name, process in list(self._unmarked.items()):
-            folder = instance_folder.at(self._root / name)
+            folder = instances_root.at(self._root / name)
             # Without room for the mark it counts as one that has ended by itself.
             with suppress(OSError, ValueError):
                 if folder.process() == process:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from zonesched.compute import instance_folder, process_table
+from zonesched.compute import instances_root, process_table
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Running:
 def running_in(state_folder: Path) -> list[Running]:
     """Return the running instances of an agent that has ended, by its state folder."""
     root = state_folder / "instances"
-    folders = instance_folder.complete_in(root) if root.is_dir() else []
+    folders = instances_root.complete_in(root) if root.is_dir() else []
     processes = [(folder, folder.process()) for folder in folders]
     return [
         Running(folder.name(), process.pid)
