@@ -3,7 +3,7 @@
 gunicorn gives each connection to a thread at once, which then waits for the request and for the answer to be
 read: as many slow callers as there are threads would block all others. Here the loop that accepts connections
 reads the requests, and a thread gets a request once it is complete. The loop also sends the rest of an answer
-that the caller does not read at once.
+that the caller does not read at once (`connection_loop`).
 
     accepted -> gathering -> queued -> a thread answers -> writing -> kept alive -> gathering ...
                    |  `-> receiving -^                        `-> leaving: closed once the other side is
@@ -23,19 +23,15 @@ import signal
 import socket
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
-from gunicorn import util
 from gunicorn.http.errors import ParseException
-from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
 
 from zonesched import turns
 from zonesched.api.app import METRICS
 from zonesched.errors import ZoneschedError
-from zonesched.seams import SystemClock
-from zonesched.serving.connection import LEAVING_S, READ_S, WRITE_S, Connection, Waiting
-from zonesched.serving.connection_memory import ConnectionMemory
+from zonesched.serving.connection import Connection
+from zonesched.serving.connection_loop import PIECE_BYTES, ConnectionLoop
 from zonesched.serving.fair_queue import FairQueue
 from zonesched.serving.gauges import Load, ServerGauges
 from zonesched.serving.master import CONNECTIONS_S, Progress, release_signals
@@ -49,30 +45,18 @@ from zonesched.serving.tls import socket_maker
 
 log = logging.getLogger(__name__)
 
-REQUEST_S = 20.0
-"""Time limit in seconds for a request without a long body, from its first byte or the connection."""
-
 DRAIN_S = 0.05
 """Time limit in seconds for the unread rest of a body, so that the connection can be kept."""
 
-PIECE_BYTES = 64 * 1024
 
-
-class GatheringWorker(ThreadWorker):  # type: ignore[misc]
+class GatheringWorker(ConnectionLoop):
     """Worker that `zonesched.serving.run_zone` starts."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._clock = clock = SystemClock()
         self._senders = Senders()
         self._queue: FairQueue[Connection] = FairQueue(self.cfg.threads)
-        self._memory = ConnectionMemory()
         self._reading = ReadingThreads(self.cfg.threads)
-        self._gathering = Waiting(REQUEST_S, clock)
-        self._receiving = Waiting(READ_S, clock)
-        self._writing = Waiting(WRITE_S, clock)
-        self._leaving = Waiting(LEAVING_S, clock)
-        self._all_waiting = (self._leaving, self._gathering, self._receiving, self._writing)
         self.progress = Progress(self.app.conf)
 
     def run(self) -> None:
@@ -310,90 +294,3 @@ class GatheringWorker(ThreadWorker):  # type: ignore[misc]
             self._on_gathered(conn)
         else:
             self._wait(conn, self._gathering, selectors.EVENT_READ, self._on_more)
-
-    def _keep_alive(self, conn: Connection) -> None:
-        conn.set_timeout()
-        if not self.alive:
-            conn.timeout = min(conn.timeout, self._clock.monotonic() + STOP_KEEPALIVE_LINGER)
-        self.keepalived_conns.append(conn)
-        readable = partial(self.on_client_socket_readable, conn)
-        self.poller.register(conn.sock, selectors.EVENT_READ, readable)
-
-    # -- a connection ends ---------------------------------------------------------------------------------
-
-    def _refuse(self, conn: Connection, fault: ZoneschedError) -> None:
-        with suppress(OSError):
-            conn.sock.send(refusal(fault, self._clock))
-        self._memory.release_body(conn)
-        self._let_leave(conn)
-
-    def _let_leave(self, conn: Connection) -> None:
-        """Send nothing more, and wait up to LEAVING_S for the other side to close."""
-        try:
-            conn.sock.shutdown(socket.SHUT_WR)
-            self._wait(conn, self._leaving, selectors.EVENT_READ, self._on_leaving)
-        except (OSError, ValueError, KeyError):
-            self._close(conn)
-
-    def _on_leaving(self, conn: Connection, client: socket.socket) -> None:
-        """Read and drop further bytes: unread ones would make the kernel cut off the answer."""
-        try:
-            piece = conn.sock.recv(PIECE_BYTES)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError:
-            piece = b""
-        if not piece:
-            self._close(conn)
-
-    def murder_pending(self) -> None:
-        """Close connections past their deadline; when the worker stops, also those without a request."""
-        now = self._clock.monotonic()
-        for waiting in self._all_waiting:
-            for conn in waiting:
-                # A caller that has just connected may be sending its request, or shaking hands.
-                lingers_until = conn.timeout - REQUEST_S + STOP_KEEPALIVE_LINGER
-                is_over = waiting is self._gathering and not self.alive and now >= lingers_until
-                is_silent = is_over and not conn.gathered
-                if is_silent or conn.timeout <= now:
-                    self._close(conn)
-                elif self.alive:
-                    break
-        super().murder_pending()
-
-    def _make_room(self) -> None:
-        oldest = [conn for waiting in self._all_waiting for conn in waiting.oldest()]
-        oldest += [self.keepalived_conns[0]] if self.keepalived_conns else []
-        if oldest:
-            self._close(min(oldest, key=lambda conn: float(conn.timeout)))
-
-    def _close(self, conn: Connection) -> None:
-        """Close a connection; one that made room in this round of the loop may still be told of its bytes."""
-        if conn.sock.fileno() < 0:
-            return
-        self._wait_no_more(conn)
-        with suppress(ValueError):
-            self.keepalived_conns.remove(conn)
-        self._memory.release_body(conn)
-        self._memory.release_answer(conn)
-        self.nr_conns -= 1
-        util.close(conn.sock)
-
-    # -- waiting in the loop -------------------------------------------------------------------------------
-
-    def _wait(
-        self,
-        conn: Connection,
-        waiting: Waiting,
-        event: int,
-        then: Callable[[Connection, socket.socket], None],
-    ) -> None:
-        self.poller.register(conn.sock, event, partial(then, conn))
-        waiting.add(conn)
-
-    def _wait_no_more(self, conn: Connection) -> None:
-        for waiting in self._all_waiting:
-            waiting.remove(conn)
-        # It may not be registered.
-        with suppress(OSError, KeyError, ValueError):
-            self.poller.unregister(conn.sock)
