@@ -43,14 +43,14 @@ class Result:
 
 
 class _Reruns(logging.Handler):
-    """Counts what the store says of transactions that met another one."""
+    """Counts what the store says of transactions that conflicted with another one."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
         self.count = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.count += "met another one" in record.getMessage()
+        self.count += "conflicted with another one" in record.getMessage()
 
 
 def race(prize: Prize, writers: int, seed: int, start: Barrier) -> Result:

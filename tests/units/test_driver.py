@@ -81,8 +81,8 @@ def test_an_agent_does_not_start_with_a_driver_that_answers_nothing(
     ("driver", "said"),
     [
         (WithoutSettings, r"WithoutSettings' cannot be created: TypeError"),
-        (HasOneTraitInBrackets, r"HasOneTraitInBrackets': its traits are no set"),
-        (OnlyBuilds, r"OnlyBuilds' is no driver: it has no lease, hold, found, apply, leave"),
+        (HasOneTraitInBrackets, r"HasOneTraitInBrackets': its traits must be a set of str"),
+        (OnlyBuilds, r"OnlyBuilds' is not a driver: it has no lease, hold, found, apply, leave"),
     ],
 )
 def test_a_driver_that_is_none_is_refused_by_its_name(driver: type, said: str) -> None:

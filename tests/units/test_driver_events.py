@@ -45,7 +45,7 @@ def test_no_agent_starts_whose_driver_finds_an_instance_without_a_key() -> None:
 
     clock = FakeClock()
 
-    with pytest.raises(ConfigError, match=r"found\(\) gave other things than keys: .*'b'"):
+    with pytest.raises(ConfigError, match=r"found\(\) must return keys, and returned .*'b'"):
         Agent(ZoneStandIn([A]), FindsTexts(DriverSettings(), clock), clock, [InventoryHost("h1")], Rhythm())
 
 

@@ -85,14 +85,14 @@ def act_on_boot(call: Call) -> Answer:
     """Take an action on all instances of a boot."""
     asked = _asked(call)
     if isinstance(asked, DeleteServer):
-        raise BadRequest("forceDelete: deletes one server, and not all of a boot.", field="forceDelete")
+        raise BadRequest("forceDelete: name one server; it cannot delete a whole boot.", field="forceDelete")
     if isinstance(asked, EvacuateServer):
         raise BadRequest(
             "evacuate: name one server, or a host.", code="action_of_one_server", field="evacuate"
         )
     if isinstance(asked, ReadConsole):
         raise BadRequest(
-            "os-getConsoleOutput: is of one server, and not of all of a boot.",
+            "os-getConsoleOutput: name one server; it cannot read a whole boot.",
             code="action_of_one_server",
             field="os-getConsoleOutput",
         )

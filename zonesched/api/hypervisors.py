@@ -49,7 +49,7 @@ def _list(
     query, limit = call.query, _limit(call)
     # A host that is removed while somebody reads page after page leaves its id as the marker.
     if query.marker and not re.fullmatch(UUID, query.marker):
-        raise BadRequest("marker is no id of a hypervisor.", code="marker_unknown", field="marker")
+        raise BadRequest("marker must be the id of a hypervisor.", code="marker_unknown", field="marker")
     found = read(call.zone, HostQuery(query.hypervisor_hostname_pattern, query.marker, limit and limit + 1))
     if query.hypervisor_hostname_pattern and not query.marker:
         _check_any(found)

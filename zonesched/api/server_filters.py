@@ -127,7 +127,7 @@ def _pattern(text: str) -> OfName:
     try:
         return searching(text)
     except ValueError as error:
-        raise BadRequest(f"name: is no regular expression of RE2: {error}.", field="name") from None
+        raise BadRequest(f"name: must be a regular expression of RE2: {error}.", field="name") from None
 
 
 def _tag_conditions(call: Call) -> list[OfMembers]:

@@ -52,7 +52,7 @@ def set_(session: Session, project: str, instances: int, force: bool) -> None:
 @zone_options
 @pass_session
 def reset(session: Session, project: str) -> None:
-    """Give a project the quotas of the zone's options again (admin)."""
+    """Remove what was set for a project: the zone's options apply again (admin)."""
     session.call("DELETE", _path(project))
 
 

@@ -161,7 +161,7 @@ def cancel(session: Session, ids: tuple[str, ...]) -> None:
     """Cancel boots: delete their instances that are not built yet.
 
     Instances that are ACTIVE or ERROR stay: `zonesched server delete --reservation ID` deletes all of a boot.
-    All that can be cancelled are; the others are named, and the exit code is 1.
+    Where some cannot be cancelled, it cancels the others, names those that are left, and exits with 1.
     """
     done: list[dict[str, Any]] = []
 

@@ -128,7 +128,7 @@ def _named(part: Mapping[str, Any]) -> str:
 def delete(session: Session, names_or_ids: tuple[str, ...], reservation: str | None) -> None:
     """Delete instances by name, by id or by boot, wherever in the tree they are.
 
-    All that can be deleted are; the others are named, and the exit code is 1.
+    Where some cannot be deleted, it deletes the others, names those that are left, and exits with 1.
     """
     if bool(names_or_ids) == bool(reservation):
         raise click.UsageError("name either instances or, with --reservation, one boot")

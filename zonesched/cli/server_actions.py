@@ -48,7 +48,9 @@ def list_actions(session: Session, name_or_id: str) -> None:
 
 @click.command()
 @click.argument("name_or_id")
-@click.option("--lines", type=click.IntRange(min=0), help="Lines from the end; by default all there are.")
+@click.option(
+    "--lines", type=click.IntRange(min=0), help="Number of lines, from the end; all of them by default."
+)
 @zone_options
 @pass_session
 def console(session: Session, name_or_id: str, lines: int | None) -> None:
@@ -132,7 +134,7 @@ def rebuild(
 @list_options
 @pass_session
 def resize(session: Session, name_or_id: str, flavor: str, wait: bool) -> None:
-    """Give an instance another FLAVOR; its old place is kept until you confirm or revert that."""
+    """Give an instance another FLAVOR; its old place is kept until you confirm or revert the resize."""
     _act(session, {"resize": {"flavorRef": flavor}}, (name_or_id,), None, wait)
 
 
@@ -166,7 +168,7 @@ COMMANDS = (
     _power_command(
         "shelve",
         {"shelve": None},
-        "Shelve instances: they leave their hosts, whose disks of them are lost, and take no resources.",
+        "Shelve instances: they leave their hosts, lose their disks there, and take no resources.",
     ),
     _power_command(
         "unshelve",

@@ -183,7 +183,9 @@ def add(
 )
 @click.option("--weight-scale", type=FiniteFloat(), help="Factor of the child's weights; above 0.")
 @click.option(
-    "--state", type=click.Choice(["enabled", "disabled"]), help="Whether boots go there; what is there stays."
+    "--state",
+    type=click.Choice(["enabled", "disabled"]),
+    help="Whether it takes new instances; those that it has stay.",
 )
 @zone_options
 @pass_session

@@ -305,7 +305,7 @@ class Agent:
         self.zone = self._zone.register(self._hosts, self._promise_s())
         self._zone.tell(running(self.state, self._listed))
         self.state = reported_again(self.state)
-        log.info("the zone was restored from a copy: told it of %d instances", len(self.state.instances))
+        log.info("the zone was restored from a copy: reported %d instances to it", len(self.state.instances))
 
     def _bring_consoles(self) -> None:
         """Send the outputs asked for; the zone asks again at the next poll for what does not arrive."""

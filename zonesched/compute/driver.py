@@ -169,10 +169,10 @@ def make_driver(connection_type: str, settings: DriverSettings, clock: Clock) ->
     missing = [name for name in vars(Driver) if not name.startswith("_") and not hasattr(driver, name)]
     if missing:
         raise ConfigError(
-            f"connection_type {connection_type!r} is no driver: it has no {', '.join(missing)}."
+            f"connection_type {connection_type!r} is not a driver: it has no {', '.join(missing)}."
         )
     if isinstance(driver.traits, str) or not isinstance(driver.traits, Collection):
-        raise ConfigError(f"connection_type {connection_type!r}: its traits are no set of texts.")
+        raise ConfigError(f"connection_type {connection_type!r}: its traits must be a set of str.")
     return driver
 
 

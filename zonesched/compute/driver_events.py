@@ -26,7 +26,7 @@ def found_at_start(keys: Iterable[Key]) -> Found:
     """
     found = Found(tuple(keys))
     if not _has_its_form(found):
-        raise ConfigError(f"The driver's found() gave other things than keys: {found.keys!r}.")
+        raise ConfigError(f"The driver's found() must return keys, and returned {found.keys!r}.")
     return found
 
 

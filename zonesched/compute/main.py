@@ -164,7 +164,13 @@ log = logging.getLogger(__name__)
     show_default=True,
     help="Time that a guest may take to shut down before it is powered off.",
 )
-@click.option("--log-format", type=click.Choice(log_lines.FORMATS), default="text", show_default=True)
+@click.option(
+    "--log-format",
+    type=click.Choice(log_lines.FORMATS),
+    default="text",
+    show_default=True,
+    help="Form of the log lines.",
+)
 @click.option(
     "--fake-build-seconds",
     type=FiniteFloat(min=0, max=86400.0),

@@ -134,8 +134,8 @@ def _check_ended(tx: Connection, rows: Sequence[Mapping[str, Any]], silence: Sil
     if not silence.is_over(tx, row["service_id"], row["owner_seen_at"], {one["id"] for one in rows}):
         raise Conflict(
             f"Host {row['name']} is registered by the agent {row['owner']}. Give each host a name of its own."
-            " An agent that asks for a host of another gets it once that has not called for"
-            f" {silence.down_time_s:g} s meanwhile, and then {NOTHING_RUNS}.",
+            " If this agent replaces the other, let it ask again: it gets the host once the other has not"
+            f" called for {silence.down_time_s:g} s, and {NOTHING_RUNS}.",
             code="host_belongs_to_another_service",
             field="hosts",
         )

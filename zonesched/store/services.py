@@ -67,8 +67,9 @@ _BEATS_SINCE = Prepared(
 
 
 NOTHING_RUNS = (
-    "for its --fence-after where it fences; where it does not, once its hosts have no servers: power it off"
-    " or cut it off for good, then evacuate each with `zonesched host evacuate HOST --fenced`"
+    "none of the other's instances can run any more: after its --fence-after if it fences; else power its"
+    " machine off or cut it off for good, then evacuate each of its hosts that has servers with"
+    " `zonesched host evacuate HOST --fenced`"
 )
 """When nothing runs any more that a silent agent had, as part of a refusal."""
 
@@ -276,8 +277,8 @@ def may_run(tx: Connection, service_id: str, host_ids: Collection[str] | None = 
 def _of_another_agent(name: str) -> Conflict:
     return Conflict(
         f"Service {name} belongs to another agent, which has another state folder. Give each agent a name of"
-        " its own with --service. An agent that asks for the place of another gets it once that has not"
-        f" called for service_down_time meanwhile, and then {NOTHING_RUNS}.",
+        " its own with --service. If this agent replaces the other, let it ask again: it gets the place once"
+        f" the other has not called for service_down_time, and {NOTHING_RUNS}.",
         code="service_belongs_to_another_agent",
         field="service",
     )
@@ -286,8 +287,8 @@ def _of_another_agent(name: str) -> Conflict:
 def _runs_elsewhere(name: str) -> Conflict:
     return Conflict(
         f"The agent of service {name} runs elsewhere, or ran before the last start of its machine. If this"
-        " machine or its state folder is a copy, stop this agent and remove that folder. Else it goes on by"
-        " itself, once the other one has not called for service_down_time meanwhile.",
+        " machine or its state folder is a copy, stop this agent and remove that folder. Else let it ask"
+        " again: it goes on by itself once the other one has not called for service_down_time.",
         code="service_belongs_to_another_agent",
         field="service",
     )

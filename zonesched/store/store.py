@@ -175,7 +175,7 @@ class Store:
             try:
                 return self._write_once(fn)
             except IntegrityError as error:
-                log.debug("transaction met another one: %s", error)
+                log.debug("transaction conflicted with another one: %s", error)
                 self.observer.conflicted()
             except DBAPIError as error:
                 if _is_full(error):
@@ -189,7 +189,7 @@ class Store:
                     break
                 if not _is_conflict(error):
                     raise
-                log.debug("transaction met another one: %s", error)
+                log.debug("transaction conflicted with another one: %s", error)
                 self.observer.conflicted()
         return self._write_once(fn)
 

@@ -120,8 +120,8 @@ def request_bytes(
         fields["Content-Length"] = str(len(body))
     fields.update(headers)
     if not _NAME.fullmatch(method) or not _TARGET.fullmatch(path):
-        raise ValueError("the request line is not one")
+        raise ValueError("the method or the path has other characters than a request line may have")
     if not all(map(_NAME.fullmatch, fields)) or not all(map(_VALUE.fullmatch, fields.values())):
-        raise ValueError("a header is not one line")
+        raise ValueError("a header has characters that it may not have")
     lines = "".join([f"{name}: {value}\r\n" for name, value in fields.items()])
     return f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode("ascii") + body

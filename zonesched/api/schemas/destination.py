@@ -44,7 +44,7 @@ def destination(zone_text: str, host: str, node: str, *, by_admin: bool) -> Dest
     if names and requested:
         raise BadRequest(f"{HOST}: the availability zone names a host as well.", field=HOST)
     if host and node and host != node:
-        raise BadRequest(f"{NODE}: the node of {host!r} has the name of its host.", field=NODE)
+        raise BadRequest(f"{NODE}: must be {host!r}, since a node has the name of its host.", field=NODE)
     if requested:
         return Destination(zone, {REQUESTED_HINT: host or node}, requested)
     if forced:

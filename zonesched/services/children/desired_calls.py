@@ -50,7 +50,7 @@ def send_desired(zone: Zone, child_id: str, due: Sequence[Untold]) -> None:
             )
         except ChildUnreachable as error:
             log.warning(
-                "child zone %s does not say what its instances have: %s", child_id, error.code
+                "child zone %s does not answer for the requests of its instances: %s", child_id, error.code
             )
             zone.store.write(partial(_record, zone, some, {}, given_back={}))
     if due:

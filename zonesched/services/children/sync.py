@@ -280,7 +280,9 @@ def _take_page(zone: Zone, child_id: str, page: Page) -> bool:
                 lambda uuid: zone.child_client(child_id).request_of(uuid, zone.conf.build_timeout),
             )
         except ChildUnreachable as error:
-            log.warning("child zone %s does not say what its instances have: %s", child_id, error.code)
+            log.warning(
+                "child zone %s does not answer for the requests of its instances: %s", child_id, error.code
+            )
             return False
         if not is_applied:
             return False

@@ -59,7 +59,7 @@ class StoreCounts:
         )
         self._conflicts = Counter(
             "zonesched_database_conflicts",
-            "Transactions that were run again because they met another one.",
+            "Transactions that were run again because they conflicted with another one.",
             registry=self._registry,
         )
 
