@@ -8,9 +8,8 @@ from typing import Any
 from zonesched.api.answer import Answer, no_content, ok
 from zonesched.api.call import Call
 from zonesched.api.links import Links
-from zonesched.api.metadata_item import item_of, without
+from zonesched.api.metadata_item import item_of, value_of, without
 from zonesched.api.page import page_of
-from zonesched.errors import NotFound
 from zonesched.model.catalog import CatalogImage
 from zonesched.model.openstack_time import iso_time
 from zonesched.services.catalog import images
@@ -48,7 +47,7 @@ def list_metadata(call: Call) -> Answer:
 def show_metadata(call: Call) -> Answer:
     """Show one of an image's properties."""
     key = call.args["key"]
-    return ok({"meta": {key: _present(_properties(call), key)}})
+    return ok({"meta": {key: value_of(_properties(call), key)}})
 
 
 def add_metadata(call: Call) -> Answer:
@@ -70,13 +69,7 @@ def set_metadata(call: Call) -> Answer:
 
 def remove_metadata(call: Call) -> Answer:
     """Remove one property of an image."""
-    key = call.args["key"]
-
-    def rest(present: Mapping[str, str]) -> Mapping[str, str]:
-        _present(present, key)
-        return without(present, key)
-
-    _set_metadata(call, rest)
+    _set_metadata(call, lambda present: without(present, call.args["key"]))
     return no_content()
 
 
@@ -87,12 +80,6 @@ def _set_metadata(call: Call, changed: Callable[[Mapping[str, str]], Mapping[str
 
 def _properties(call: Call) -> Mapping[str, str]:
     return images.show(call.zone.store, call.args["id"]).image.properties
-
-
-def _present(properties: Mapping[str, str], key: str) -> str:
-    if key not in properties:
-        raise NotFound("The image has no such property.", code="metadata_not_found", field="key")
-    return properties[key]
 
 
 def create(call: Call) -> Answer:

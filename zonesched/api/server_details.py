@@ -8,7 +8,7 @@ from typing import Any
 
 from zonesched.api.answer import Answer, no_content, ok
 from zonesched.api.call import Call
-from zonesched.api.metadata_item import item_of, without
+from zonesched.api.metadata_item import item_of, value_of, without
 from zonesched.api.schemas.fields import MAX_ITEMS
 from zonesched.api.schemas.server_details import MAX_TAGS, TAG
 from zonesched.api.server_json import shown_json
@@ -54,7 +54,7 @@ def replace_metadata(call: Call) -> Answer:
 def show_metadata(call: Call) -> Answer:
     """Show one item of a server's metadata."""
     key = call.args["key"]
-    return ok({"meta": {key: _present(_metadata(_read(call)), key)}})
+    return ok({"meta": {key: value_of(_metadata(_read(call)), key)}})
 
 
 def set_metadata(call: Call) -> Answer:
@@ -66,20 +66,8 @@ def set_metadata(call: Call) -> Answer:
 
 def remove_metadata(call: Call) -> Answer:
     """Remove one item of a server's metadata."""
-    key = call.args["key"]
-
-    def rest(present: Mapping[str, str]) -> Mapping[str, str]:
-        _present(present, key)
-        return without(present, key)
-
-    _set_metadata(call, rest)
+    _set_metadata(call, lambda present: without(present, call.args["key"]))
     return no_content()
-
-
-def _present(metadata: Mapping[str, str], key: str) -> str:
-    if key not in metadata:
-        raise NotFound("The server has no such metadata.", code="metadata_not_found", field="key")
-    return metadata[key]
 
 
 def _metadata(details: Details) -> Mapping[str, str]:
