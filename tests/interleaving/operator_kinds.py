@@ -42,7 +42,7 @@ from zonesched.services.zone import Zone
 from zonesched.store import identity
 from zonesched.store import services as service_rows
 from zonesched.store.identity import Identity
-from zonesched.store.services import LastHeartbeat
+from zonesched.store.silent_agents import LastHeartbeat
 
 Act = Callable[[Scene, Zone, int], object]
 OTHER_KEY = "bb" * 32

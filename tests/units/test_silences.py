@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.builders.clock import FakeClock
 from zonesched.services.state.silences import Silences
-from zonesched.store.services import LastHeartbeat
+from zonesched.store.silent_agents import LastHeartbeat
 
 HEARD = LastHeartbeat(1_699_999_000.0, "promise-1")
 

@@ -19,7 +19,8 @@ from zonesched.model.capacity import Inventory
 from zonesched.model.host_row import HostFacts, HostRow
 from zonesched.store import capacities, claims, identity, locks, services
 from zonesched.store import tables as t
-from zonesched.store.services import NOTHING_RUNS, Service, Silence, is_user, may_run
+from zonesched.store.services import Service, is_user
+from zonesched.store.silent_agents import NOTHING_RUNS, Silence, may_run
 from zonesched.store.sorted_json import sorted_json
 
 COLUMNS = t.hosts.c

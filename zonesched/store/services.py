@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from zonesched.broker.contract import COMPUTE, SCHEDULER
 from zonesched.errors import Conflict, Forbidden, NotFound
-from zonesched.model.fencing import fenced_after_s
 from zonesched.model.views import Binary
-from zonesched.store import claims, fencing_promises
+from zonesched.store import claims
 from zonesched.store import tables as t
-from zonesched.store.fencing_promises import Promise
 from zonesched.store.prepared import Prepared, one_of
+from zonesched.store.silent_agents import NOTHING_RUNS, Silence
 
 COLUMNS = t.services.c
 _NAMED = Prepared(
@@ -64,14 +62,6 @@ _BEATS_SINCE = Prepared(
         sa.or_(COLUMNS.last_seen_at >= sa.bindparam("moment"), COLUMNS.forced_down)
     )
 )
-
-
-NOTHING_RUNS = (
-    "none of the other's instances can run any more: after its --fence-after if it fences; else power its"
-    " machine off or cut it off for good, then evacuate each of its hosts that has servers with"
-    " `zonesched host evacuate HOST --fenced`"
-)
-"""When nothing runs any more that a silent agent had, as part of a refusal."""
 
 
 @dataclass(frozen=True)
@@ -210,70 +200,6 @@ def lock(tx: Connection, service_ids: Sequence[str]) -> None:
     _LOCK.all(tx, ids=service_ids)
 
 
-class LastHeartbeat(NamedTuple):
-    """Last heartbeat of a service: its time in the row, and the id of the last one with a promise."""
-
-    at: float
-    promised: str = ""
-
-
-@dataclass(frozen=True)
-class Silence:
-    """How long an agent must have been silent before another one takes its place or its hosts.
-
-    What an agent that does not fence runs goes on while it is cut off. So what it may run must have ended
-    otherwise first: by an operator's evacuation.
-
-    `seconds`: how long the service of an id has been seen with this last heartbeat. `refused`: ids and last
-    heartbeats of the services whose agents may be up; `returned`: ids of those that the same agent asks for,
-    from another home.
-    """
-
-    seconds: Callable[[str, LastHeartbeat], float]
-    down_time_s: float
-    refused: list[tuple[str, LastHeartbeat]] = field(default_factory=list)
-    returned: list[str] = field(default_factory=list)
-
-    def is_over(
-        self, tx: Connection, service_id: str, heartbeat_at: float, host_ids: Collection[str] | None = None
-    ) -> bool:
-        """Tell whether an agent is down and nothing may run on its hosts, or on these of them.
-
-        That it is forced down is not enough: while it calls, it runs its instances.
-        """
-        promise = fencing_promises.lock(tx, service_id)
-        fenced_s = 0.0 if promise is None else fenced_after_s(promise.fence_after_s)
-        last = _last_heartbeat(heartbeat_at, promise)
-        is_silent = self.seconds(service_id, last) >= fenced_s + self.down_time_s
-        if is_silent and (promise is not None or not may_run(tx, service_id, host_ids)):
-            return True
-        self.refused.append((service_id, last))
-        return False
-
-    def has_moved(self, tx: Connection, service_id: str, heartbeat_at: float) -> bool:
-        """Tell whether an agent does not call from its former home any more: its machine has started again.
-
-        What it ran there is to go on, so nobody has to say that nothing of it runs.
-        """
-        last = _last_heartbeat(heartbeat_at, fencing_promises.lock(tx, service_id))
-        if self.seconds(service_id, last) >= self.down_time_s:
-            return True
-        self.refused.append((service_id, last))
-        self.returned.append(service_id)
-        return False
-
-
-def _last_heartbeat(at: float, promise: Promise | None) -> LastHeartbeat:
-    # One with a promise is durable at once, while the time of the last heartbeat is written later.
-    return LastHeartbeat(at, "" if promise is None else promise.heartbeat)
-
-
-def may_run(tx: Connection, service_id: str, host_ids: Collection[str] | None = None) -> bool:
-    """Tell whether a service's hosts, or these of them, have instances that its agent may run."""
-    occupied = set(fencing_promises.occupied_hosts(tx, [service_id]))
-    return bool(occupied) if host_ids is None else not occupied.isdisjoint(host_ids)
-
-
 def _of_another_agent(name: str) -> Conflict:
     return Conflict(
         f"Service {name} belongs to another agent, which has another state folder. Give each agent a name of"
@@ -295,13 +221,13 @@ def _runs_elsewhere(name: str) -> Conflict:
 
 
 def register(tx: Connection, new: Service, known: int | None, silence: Silence) -> Service:
-    """Register a service with its heartbeat; a known one of its name keeps its id.
+    """Register a service with its heartbeat; a known service of its name keeps its id.
 
-    One whose user was deleted goes to this user. One whose agent has ended, by its `silence`, goes to this
-    agent, and to this home of the same agent once that is not heard from the former one. `known`: the number
-    of its registrations when the agent wrote this one, None where it does not say.
-    Raises Forbidden for a service that belongs to another user, Conflict for one of another agent or home and
-    where it was registered since.
+    The service changes hands where its former user was deleted, and where its former agent, or the former
+    home of this agent, has ended by its `silence`. `known`: the number of registrations that the agent read
+    before it wrote this one; None where it does not say.
+    Raises Forbidden for a service of another user, and Conflict for one of another agent or home, and for one
+    that was registered since.
     """
     name, now = new.name, new.last_seen_at
     row = _NAMED_AND_LOCKED.first(tx, wanted=name)

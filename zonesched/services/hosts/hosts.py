@@ -43,7 +43,8 @@ from zonesched.store.consoles import ConsoleAsk
 from zonesched.store.fencing_promises import Promise
 from zonesched.store.host_instances import Placed
 from zonesched.store.host_states import HostAdminState
-from zonesched.store.services import Owned, Service, Silence
+from zonesched.store.services import Owned, Service
+from zonesched.store.silent_agents import Silence
 from zonesched.store.store import Store, StoreError, Transaction
 
 REPORTS_PER_WRITE = 500

@@ -13,7 +13,7 @@ import threading
 from dataclasses import dataclass
 
 from zonesched.seams import Clock
-from zonesched.store.services import LastHeartbeat
+from zonesched.store.silent_agents import LastHeartbeat
 
 
 @dataclass(frozen=True)
