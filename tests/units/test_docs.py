@@ -152,6 +152,14 @@ def test_a_decision_names_modules_that_exist(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.stem)
+def test_a_decision_names_members_that_their_modules_have(page: Path) -> None:
+    for module, member in re.findall(r"`(\w+)\.(?!py`)(\w+)`", page.read_text()):
+        sources = [source for path, source in SOURCES.items() if path.stem == module]
+        has_it = any(re.search(rf"\b{member}\b", source) for source in sources)
+        assert has_it or not sources, f"{module}.{member}"
+
+
+@pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.stem)
 def test_a_decision_is_short_and_names_its_costs(page: Path) -> None:
     lines = page.read_text().splitlines()
     assert len(lines) <= LONGEST_DECISION
@@ -317,6 +325,12 @@ def test_every_state_and_step_of_a_boot_is_in_the_flow() -> None:
     words = set(re.findall(r"\w+", text("flow.md")))
     assert {state.name for state in PlacementState} <= words
     assert {step.name for step in Step} <= words
+
+
+def test_every_package_is_in_the_flow() -> None:
+    listed = set(re.findall(r"\w+", blocks(DOCS / "flow.md", "text")[0]))
+    packages = {path.parent.name for path in SOURCES if path.parent.parent in (PACKAGE, PACKAGE / "services")}
+    assert packages <= listed
 
 
 def test_every_background_loop_is_in_the_flow() -> None:
