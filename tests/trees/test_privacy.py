@@ -547,6 +547,7 @@ def test_nothing_of_a_zone_or_below_it_is_said_upward(stories: Mapping[World, St
     story = stories[world]
     for name in names_below(world):
         said = b"\n".join(story.said_by(name))
+        assert said, name
         for secret in secrets_of(story.tree.nodes[name], world) | secrets_below(story, name):
             assert secret.encode() not in said, (name, secret)
 
