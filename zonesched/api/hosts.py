@@ -42,15 +42,20 @@ def beat(call: Call) -> Answer:
 
 
 def instances(call: Call) -> Answer:
-    """List what should run on this agent's hosts, what to report as gone, and the consoles to bring."""
+    """List what should run on this agent's hosts, what to report as gone, and the consoles to bring.
+
+    Of what should run, parts that the agent knows are left out.
+    """
     agent, service = _agent(call), call.query.service
-    found = hosts.desired(call.zone.store, call.zone.heartbeats, agent, service)
+    known = frozenset(call.query.known.split(","))
+    work = hosts.unknown(call.zone.store, call.zone.heartbeats, agent, service, known)
     releasing = hosts.releasing(call.zone.store, call.zone.heartbeats, agent, service)
     history = told_by_agents.history(call.zone.store, agent, service)
     asked = hosts.asked_consoles(call.zone.store, call.zone.heartbeats, agent, service)
     return ok(
         {
-            "instances": [_instance_json(instance) for instance in found],
+            "instances": [_instance_json(instance) for instance in work.instances],
+            "tags": work.tags,
             "releasing": [{"uuid": one.uuid, "attempt": one.attempt} for one in releasing],
             "consoles": [{"id": one.id, "uuid": one.uuid, "attempt": one.number} for one in asked],
             "kept": [{"uuid": one.uuid, "attempt": one.attempt} for one in history.kept],

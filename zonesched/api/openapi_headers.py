@@ -19,6 +19,7 @@ from zonesched.api.schemas.hosts import (
     RegisterBody,
     ReportsBody,
     RunningBody,
+    ServiceQuery,
 )
 from zonesched.api.schemas.servers import BootBody, CreateBody
 from zonesched.api.servers import IDEMPOTENCY_KEY
@@ -28,7 +29,16 @@ from zonesched.zones.client import BUDGET_HEADER, ROLE_HEADER
 PARAMETERS = "#/components/parameters/"
 HEADERS = "#/components/headers/"
 _BY_AGENTS: frozenset[Any] = frozenset(
-    {RegisterBody, BeatBody, InstancesQuery, ReportsBody, RunningBody, ConsoleBody, ExcessesBody}
+    {
+        RegisterBody,
+        BeatBody,
+        ServiceQuery,
+        InstancesQuery,
+        ReportsBody,
+        RunningBody,
+        ConsoleBody,
+        ExcessesBody,
+    }
 )
 READ_WITH: Mapping[str, frozenset[Any]] = {
     "IdempotencyKey": frozenset({CreateBody, BootBody}),

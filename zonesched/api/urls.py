@@ -82,6 +82,7 @@ from zonesched.api.schemas.hosts import (
     RegisterBody,
     ReportsBody,
     RunningBody,
+    ServiceQuery,
 )
 from zonesched.api.schemas.hypervisors import HypervisorBody, HypervisorQuery, HypervisorsQuery
 from zonesched.api.schemas.identity import NamedQuery
@@ -322,10 +323,10 @@ URLS: tuple[Route, ...] = (
           other_answers=((207, "events"),)),
 
     Route("PUT", "/hosts", hosts.register, AGENT, "hosts", RegisterBody),
-    Route("GET", "/hosts/registrations", hosts.registrations, AGENT, "registrations", query=InstancesQuery),
+    Route("GET", "/hosts/registrations", hosts.registrations, AGENT, "registrations", query=ServiceQuery),
     Route("POST", "/hosts/beat", hosts.beat, AGENT, "nothing", BeatBody, status=204),
     Route("GET", "/hosts/instances", hosts.instances, AGENT, "instances", query=InstancesQuery),
-    Route("GET", "/hosts/claims", hosts.claimed, AGENT, "instances, booked", query=InstancesQuery),
+    Route("GET", "/hosts/claims", hosts.claimed, AGENT, "instances, booked", query=ServiceQuery),
     Route("POST", "/hosts/excesses", hosts.report_excesses, AGENT, "nothing", ExcessesBody, status=204),
     Route("POST", "/hosts/consoles", hosts.bring_console, AGENT, "nothing", ConsoleBody, status=204),
     Route("POST", "/hosts/running", hosts.tell_running, AGENT, "nothing", RunningBody, status=204),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from zonesched.compute.connection import ZoneConnection, ZoneUnavailable
@@ -37,6 +39,14 @@ class ZoneIdentity:
     uuid: str = ""
 
 
+@dataclass(frozen=True)
+class _Part:
+    """Wanted instances whose uuids begin with the same digit; `tag`: of the zone, as long as they are so."""
+
+    tag: str
+    wanted: tuple[Wanted, ...]
+
+
 class AgentClient:
     """One agent's calls, under the name of its service. All raise ZoneUnavailable or ZoneRefused.
 
@@ -56,6 +66,7 @@ class AgentClient:
         self._admit = admit
         sent = {AGENT_HEADER: agent.id, AGENT_HOME_HEADER: agent.home}
         self._headers = {name: value for name, value in sent.items() if value}
+        self._parts: Mapping[str, _Part] = {}
 
     def register(self, hosts: Sequence[InventoryHost], fence_after_s: float = math.inf) -> ZoneIdentity:
         """Register the hosts of the service, with their present inventories; return the zone's identity.
@@ -80,27 +91,16 @@ class AgentClient:
         self._call("POST", "/hosts/beat", {"service": self._service} | _promise(fence_after_s))
 
     def fetch(self) -> Fetched:
-        """Fetch the instances that should run on the hosts of the service, and those awaited to be gone."""
-        answer = self._call("GET", "/hosts/instances", params={"service": self._service})
-        flavors: dict[str, Mapping[str, Any]] = {}
+        """Fetch the instances that should run on the hosts of the service, and those awaited to be gone.
+
+        Parts of the list that are as they were at the last call are not sent again.
+        """
+        known = ",".join(part.tag for part in self._parts.values())
+        params = {"service": self._service, "known": known}
+        answer = self._call("GET", "/hosts/instances", params=params)
         try:
-            wanted = tuple(
-                Wanted(
-                    key=_key(item),
-                    host=str(item["host"]),
-                    name=str(item["name"]),
-                    flavor=_shared(flavors, item["flavor"]),
-                    image=item["image"],
-                    is_active=item.get("status") == "ACTIVE",
-                    desired=_desired(item["desired"], item["image"]),
-                    # To a zone of an older version, what it wants is so.
-                    observed=_observed(item.get("observed", item["desired"])),
-                    leaves_for=int(item["leaves_for"]),
-                    moved_from=int(item["moved_from"]),
-                    trace=Trace(str(item.get("request_id", "")), str(item.get("reservation_id", ""))),
-                )
-                for item in answer["instances"]
-            )
+            self._parts, untagged = _merged(self._parts, answer)
+            wanted = tuple(chain(untagged, *(part.wanted for part in self._parts.values())))
             releasing = tuple(_key(item) for item in answer["releasing"])
             # A zone of an older version asks for none.
             asked = tuple(ConsoleAsk(str(item["id"]), _key(item)) for item in answer.get("consoles", ()))
@@ -108,7 +108,7 @@ class AgentClient:
             kept = tuple(_key(item) for item in answer.get("kept", ()))
             incarnation, start = str(answer.get("incarnation", "")), str(answer.get("start", ""))
             return Fetched(wanted, releasing, asked, kept, incarnation, start)
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise _unreadable("GET /hosts/instances", error) from error
 
     def bring_console(self, ask_id: str, output: str | None) -> None:
@@ -229,6 +229,39 @@ def _state(observed: Observed) -> Mapping[str, Any]:
         "power": observed.power.value,
         "rebuilds": observed.rebuilds,
     }
+
+
+def _merged(
+    known: Mapping[str, _Part], answer: Mapping[str, Any]
+) -> tuple[Mapping[str, _Part], Sequence[Wanted]]:
+    """Return the parts of the list after an answer, which leaves out known ones, and what is in no part."""
+    flavors: dict[str, Mapping[str, Any]] = {}
+    sent: defaultdict[str, list[Wanted]] = defaultdict(list)
+    for item in answer["instances"]:
+        wanted = _wanted(item, flavors)
+        sent[wanted.key.uuid[0]].append(wanted)
+    parts = {
+        digit: known[digit] if digit in known and known[digit].tag == tag else _Part(tag, tuple(sent[digit]))
+        for digit, tag in answer["tags"].items()
+    }
+    return parts, [wanted for digit, some in sent.items() if digit not in parts for wanted in some]
+
+
+def _wanted(item: Mapping[str, Any], flavors: dict[str, Mapping[str, Any]]) -> Wanted:
+    return Wanted(
+        key=_key(item),
+        host=str(item["host"]),
+        name=str(item["name"]),
+        flavor=_shared(flavors, item["flavor"]),
+        image=item["image"],
+        is_active=item.get("status") == "ACTIVE",
+        desired=_desired(item["desired"], item["image"]),
+        # To a zone of an older version, what it wants is so.
+        observed=_observed(item.get("observed", item["desired"])),
+        leaves_for=int(item["leaves_for"]),
+        moved_from=int(item["moved_from"]),
+        trace=Trace(str(item.get("request_id", "")), str(item.get("reservation_id", ""))),
+    )
 
 
 def _desired(item: Mapping[str, Any], image: Mapping[str, Any]) -> Desired:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import Any
 
 import orjson
@@ -18,7 +20,7 @@ from zonesched.model.observed_state import Observed, Power
 from zonesched.model.placement import LIVING_STATUSES, Attempt, InstanceStatus, PlacementState
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import spec_from_row
-from zonesched.store import instance_states, placements
+from zonesched.store import identity, instance_states, placements
 from zonesched.store import tables as t
 from zonesched.store.placements import Placement
 from zonesched.store.prepared import Prepared, is_in, one_of
@@ -62,6 +64,12 @@ _NOTE_FETCHED = Prepared(
     .where(one_of(_place.uuid, "uuids"), _place.state == PlacementState.CONFIRMED.value)
     .values(is_fetched=sa.true())
 )
+_UNFETCHED = Prepared(
+    sa.select(_place.uuid)
+    .join(t.hosts, _host.id == _place.host_id)
+    .where(one_of(_place.uuid, "uuids"), _host.service_id == sa.bindparam("service"))
+    .where(_place.state == PlacementState.CONFIRMED.value, sa.not_(_place.is_fetched))
+)
 _RELEASING = Prepared(
     sa.select(_place.uuid, _place.number)
     .join(t.hosts, _host.id == _place.host_id)
@@ -77,27 +85,58 @@ NOT_YET = Observed()
 """The observed state of an instance that is not built at its place: that of an earlier one is none of it."""
 
 
+TAG_BYTES = 12
+
+
 @dataclass(frozen=True)
 class Work:
-    """Instances that should run on a service's hosts, by host and instance.
+    """Instances that should run on a service's hosts, by host and instance, without those of known parts.
 
-    `unfetched`: the uuids of those that the service's agent has not fetched yet.
+    `tags`: of each part, by the first digit of its instances' uuids. A part that changes gets another tag.
     """
 
     instances: Sequence[DesiredInstance]
-    unfetched: frozenset[str]
+    tags: Mapping[str, str]
 
 
-def desired(tx: Connection, service_id: str) -> Work:
-    """Read what should run on the service's hosts."""
-    found = _DESIRED.all(tx, service=service_id)
-    specs = _specs(tx, sorted({row.reservation_id for row in found}))
-    made = [
-        _instance_of(row, spec)
-        for row in found
-        if (spec := specs.get((row.caller_id, row.reservation_id))) is not None
-    ]
-    return Work(made, frozenset(row.uuid for row in found if not row.is_fetched))
+def read(tx: Connection, service_id: str) -> list[Any]:
+    """Read the rows of what should run on the service's hosts."""
+    return _DESIRED.all(tx, service=service_id)
+
+
+def unfetched(rows: Sequence[Any]) -> list[str]:
+    """Return the uuids of the instances that the service's agent must not have before that is noted."""
+    return sorted(row.uuid for row in rows if not _may_be_listed(row))
+
+
+def listed(tx: Connection, rows: Sequence[Any], known: Collection[str] = ()) -> Work:
+    """List what the rows say, without instances that are not noted as fetched; `known`: tags of parts."""
+    parts: defaultdict[str, list[Any]] = defaultdict(list)
+    for row in rows:
+        if _may_be_listed(row):
+            parts[row.uuid[0]].append(row)
+    # A zone that was started anew may be of another version, and answer otherwise from the same rows.
+    start = identity.newest_start(tx).encode()
+    tags = {digit: _tag(start, part) for digit, part in sorted(parts.items())}
+    wanted = [row for row in rows if _may_be_listed(row) and tags[row.uuid[0]] not in known]
+    specs = _specs(tx, sorted({row.reservation_id for row in wanted}))
+    keys = [(row.caller_id, row.reservation_id) for row in wanted]
+    # A part that lacks one may be completed by a repair, which changes none of these rows.
+    incomplete = {row.uuid[0] for row, key in zip(wanted, keys, strict=True) if key not in specs}
+    return Work(
+        [_instance_of(row, specs[key]) for row, key in zip(wanted, keys, strict=True) if key in specs],
+        {digit: tag for digit, tag in tags.items() if digit not in incomplete},
+    )
+
+
+def _may_be_listed(row: Any) -> bool:
+    return bool(row.is_fetched) or row.place != PlacementState.CONFIRMED.value
+
+
+def _tag(start: bytes, rows: Sequence[Any]) -> str:
+    """Return the tag of a part; its rows and the zone's version tell all that its instances have."""
+    content = orjson.dumps([tuple(row) for row in rows])
+    return blake2b(content, digest_size=TAG_BYTES, key=start).hexdigest()
 
 
 def _instance_of(row: Any, spec: RequestSpec) -> DesiredInstance:
@@ -133,6 +172,11 @@ def _instance_of(row: Any, spec: RequestSpec) -> DesiredInstance:
         leaves_for=(row.to_number or row.number) if is_leaving else 0,
         moved_from=row.from_number if is_arriving else 0,
     )
+
+
+def still_unfetched(tx: Connection, service_id: str, uuids: Sequence[str]) -> list[str]:
+    """Select those of these instances that are confirmed on the service's hosts and not noted as fetched."""
+    return [row.uuid for row in _UNFETCHED.all(tx, service=service_id, uuids=uuids)]
 
 
 def note_fetched(tx: Connection, uuids: Sequence[str]) -> None:

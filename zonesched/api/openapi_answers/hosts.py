@@ -211,6 +211,7 @@ ANSWERS: Mapping[str, Form] = {
     "hosts_instances 200": object_of(
         {
             "instances": list_of(_INSTANCE),
+            "tags": map_of(TEXT),
             "releasing": list_of(object_of(_PLACE)),
             "consoles": list_of(object_of({"id": UUID, **_PLACE})),
             "kept": list_of(object_of(_PLACE)),

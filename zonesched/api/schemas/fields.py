@@ -51,6 +51,7 @@ FILTER_NAME = r"^[A-Za-z_][A-Za-z0-9_.]{0,254}$"
 
 TAG_TEXT = rf"^[^,/{CONTROLS}]*$"
 TRAIT = r"^[A-Za-z0-9_]{1,255}$"
+TAGS = r"^[0-9a-f,]{0,512}$"
 REASON_CODE = r"^[a-z0-9_]{0,64}$"
 USER_NAME = r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,254}$"
 KEYPAIR_NAME = r"^[A-Za-z0-9 ._@-]*$"
@@ -65,6 +66,7 @@ FORMS: Mapping[str, str] = {
     KEYPAIR_NAME: "must have only letters, digits, spaces and ._@-",
     HOSTNAME: "must be a host name: labels of 1 to 63 letters, digits and hyphens, with dots between",
     TAG_TEXT: "must have no comma, slash or control character",
+    TAGS: "must be at most 512 of 0-9, a-f and commas",
     TRAIT: "must be 1 to 255 letters, digits and _",
     REASON_CODE: "must be at most 64 small letters, digits and _",
     USER_NAME: "must be 1 to 255 letters, digits and ._@-, the first a letter or a digit",

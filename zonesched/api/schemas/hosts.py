@@ -11,6 +11,7 @@ from zonesched.api.schemas.body_limit import CONSOLE, HOSTS, REPORTS, BodyLimit
 from zonesched.api.schemas.fields import (
     MAX_AGENT_ITEMS,
     MAX_INT,
+    TAGS,
     Amount,
     Finite,
     FirstFault,
@@ -105,8 +106,14 @@ class BeatBody(Promise):
     service: Name
 
 
-class InstancesQuery(Schema):
+class ServiceQuery(Schema):
     service: Name
+
+
+class InstancesQuery(ServiceQuery):
+    """`known`: tags of the parts of the list that the agent has, with commas between them."""
+
+    known: Annotated[str, Field(pattern=TAGS)] = ""
 
 
 class ObservedItem(Schema):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -19,7 +19,7 @@ from zonesched.model.host_row import HostFacts
 from zonesched.model.host_totals import HostTotals
 from zonesched.model.placement import Attempt
 from zonesched.model.views import HostForm, HypervisorState, HypervisorView, ResourceUse
-from zonesched.services.hosts import instance_reports
+from zonesched.services.hosts import agent_lists, instance_reports
 from zonesched.services.hosts.host_forms import host_rows
 from zonesched.services.hosts.services import beat_own
 from zonesched.services.state.heartbeats import Heartbeats
@@ -35,10 +35,10 @@ from zonesched.store import (
     host_instances,
     host_registry,
     host_states,
-    locks,
     services,
 )
 from zonesched.store import hosts as rows
+from zonesched.store.agent_work import Work
 from zonesched.store.consoles import ConsoleAsk
 from zonesched.store.fencing_promises import Promise
 from zonesched.store.host_instances import Placed
@@ -148,11 +148,14 @@ def desired(store: Store, heartbeats: Heartbeats, caller: Caller, service: str) 
 
     Raises NotFound, Forbidden.
     """
-    own = _own(store, heartbeats, caller, service)
-    work = store.read(lambda tx: agent_work.desired(tx, own.id))
-    if not work.unfetched:
-        return list(work.instances)
-    return store.write(lambda tx: _fetched(tx, own, sorted(work.unfetched)))
+    return list(unknown(store, heartbeats, caller, service, ()).instances)
+
+
+def unknown(
+    store: Store, heartbeats: Heartbeats, caller: Caller, service: str, known: Collection[str]
+) -> Work:
+    """Read what `desired` does, without the parts of it whose tags the agent knows."""
+    return agent_lists.read(store, _own(store, heartbeats, caller, service), known)
 
 
 def releasing(store: Store, heartbeats: Heartbeats, caller: Caller, service: str) -> list[Attempt]:
@@ -259,19 +262,6 @@ def _promise(tx: Transaction, own: Owned, promise: Promise) -> None:
     """Store a promise of the agent that the service still has: its successor may not fence."""
     services.keep(tx, own)
     fencing_promises.renew(tx, promise)
-
-
-def _fetched(tx: Transaction, own: Owned, uuids: Sequence[str]) -> list[DesiredInstance]:
-    """Note these builds as fetched before the agent gets them, so that no build that it may have is moved.
-
-    Builds written since are left to the next call, which locks them. Its successor gets none of them, too.
-    """
-    services.keep(tx, own)
-    locks.instances(tx, uuids)
-    work = agent_work.desired(tx, own.id)
-    agent_work.note_fetched(tx, sorted(work.unfetched.intersection(uuids)))
-    later = work.unfetched.difference(uuids)
-    return [instance for instance in work.instances if instance.uuid not in later]
 
 
 def _own(store: Store, heartbeats: Heartbeats, caller: Caller, name: str) -> Owned:
