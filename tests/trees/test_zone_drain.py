@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.builders.boots import a_running_tree, boot, counts, settle_until_killed, the_boot
+from tests.builders.boots import a_running_tree, boot, counts, delete_all, settle_until_killed, the_boot
 from tests.builders.command import TreeCommand
 from tests.builders.crashes import Seams
 from tests.builders.scenes import built_once
@@ -19,7 +19,10 @@ from tests.trees.test_actions_in_tree import Scene, a_scene
 from tests.trees.test_migrate import a_server_below
 from tests.trees.test_shelve_in_tree import differences, full, places, zone_of
 from zonesched.cli.session import Session
+from zonesched.services.children import draining
 from zonesched.services.children.pending_calls import PendingCalls
+from zonesched.services.zone import Zone
+from zonesched.store.store import Transaction
 
 pytestmark = pytest.mark.same_statements
 
@@ -162,6 +165,7 @@ def test_servers_leave_and_run_elsewhere_once_the_child_has_nothing_left_of_them
         "on_their_way": [],
         "leaving": 0,
         "waiting": 0,
+        "held_up": 0,
         "staying": [],
         "staying_count": 0,
     }
@@ -386,6 +390,84 @@ def test_without_room_no_more_leave_than_may_at_a_time_and_the_next_run_places_t
     assert code == 0
     assert there(scene) == []
     assert differences(scene.tree) == []
+
+
+def with_unplaced(folder: Path, count: int) -> tuple[Scene, set[str]]:
+    """A child with servers for which there is room, and some that have left it and fit nowhere else."""
+    scene = with_room(folder)
+    root = scene.root.client()
+    delete_all(scene.tree)
+    scene.go_on(4)
+    scene.tree.register("leaf-a", [a_host("rare", CUSTOM_RARE=count)])
+    scene.tree.poll()
+    rare = root.post("/flavors", {"flavor": {"name": "rare", "vcpus": 1, "ram": 1, "disk": 1}}).json["flavor"]
+    root.post(f"/flavors/{rare['id']}/os-extra_specs", {"extra_specs": {"resources:CUSTOM_RARE": "1"}})
+    boot(scene.tree, flavorRef=rare["id"], num_instances=count, name="rare")
+    scene.go_on(4)
+    set_state(scene, "disabled")
+    assert len(drain(scene, count).json["drain"]["asked"]) == count
+    scene.go_on(6)
+    unplaced = {one["id"] for one in drain(scene, 0).json["drain"]["staying"]}
+    assert len(unplaced) == count
+    set_state(scene, "enabled")
+    scene.tree.poll()
+    boot(scene.tree)
+    scene.go_on(4)
+    assert there(scene)
+    return scene, unplaced
+
+
+@pytest.mark.parametrize("parallel", ["1", "4"])
+def test_servers_that_fit_nowhere_hold_up_no_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], parallel: str
+) -> None:
+    # given more that fit nowhere than may be on their way at a time
+    scene, unplaced = with_unplaced(tmp_path, 5)
+    run = Drains(scene, capsys)
+    # when
+    code = run("--watch", "--parallel", parallel, "-o", "json")
+    # then
+    assert there(scene) == []
+    assert (code, {row["id"] for row in json.loads(run.command.out)}) == (1, unplaced)
+    assert differences(scene.tree) == []
+
+
+def test_letting_one_leave_does_not_read_all_others_while_writers_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given
+    scene = with_room(tmp_path)
+    set_state(scene, "disabled")
+    judged: list[int] = []
+    judge = draining._judged
+
+    def watched(zone: Zone, tx: Transaction, here: Sequence[draining._Here]) -> Any:
+        judged.append(len(here))
+        return judge(zone, tx, here)
+
+    monkeypatch.setattr(draining, "_judged", watched)
+    # when
+    drain(scene, 1)
+    # then the look reads all of them, and the transaction that writes the one that leaves
+    assert judged == [IN_REGION, 1]
+
+
+def test_the_like_of_those_that_fit_nowhere_stays_where_it_is(tmp_path: Path) -> None:
+    # given servers in the child, and one without a place that asks for the same
+    scene = with_room(tmp_path)
+    full(scene, "leaf-b")
+    full(scene, "root")
+    set_state(scene, "disabled")
+    drain(scene, 1)
+    scene.go_on(6)
+    # when more may leave
+    found = scene.root.client().post(
+        f"/zones/{child(scene)['id']}/action", {"drain": {"count": 100, "retry": False}}
+    )
+    # then none does
+    said = found.json["drain"]
+    assert (said["leaving"], said["waiting"], said["held_up"]) == (0, IN_REGION - 1, IN_REGION - 1)
+    assert len(there(scene)) == IN_REGION - 1
 
 
 def test_one_that_has_left_and_has_no_place_yet_is_on_its_way(tmp_path: Path) -> None:

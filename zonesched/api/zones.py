@@ -53,7 +53,8 @@ def change(call: Call) -> Answer:
 
 def act(call: Call) -> Answer:
     """Let instances leave a disabled child zone; each is placed anew once nothing of it is left there."""
-    found = draining.drain(call.zone, call.caller, call.args["id"], call.body.drain.count)
+    asked = call.body.drain
+    found = draining.drain(call.zone, call.caller, call.args["id"], asked.count, retry=asked.retry)
     return accepted(
         {
             "drain": {
@@ -61,6 +62,7 @@ def act(call: Call) -> Answer:
                 "on_their_way": list(found.on_their_way),
                 "leaving": found.leaving,
                 "waiting": found.waiting,
+                "held_up": found.held_up,
                 "staying": [dict(vars(one)) for one in found.staying],
                 "staying_count": found.staying_count,
             }

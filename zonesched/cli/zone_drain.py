@@ -77,7 +77,7 @@ class Drain:
     """State of a drain as one run of the command knows it.
 
     `asked`: the instances that it, or an earlier run, has let leave and that have no new place yet; `left`:
-    how many the child has.
+    how many the child has. `is_refused_below`: a zone below lets one not leave, and so no other one.
     """
 
     session: Session
@@ -87,6 +87,7 @@ class Drain:
     asked: set[str] = field(default_factory=set)
     placed: int = 0
     left: int = 0
+    is_refused_below: bool = False
     failed: list[Left] = field(default_factory=list)
     refused: list[Left] = field(default_factory=list)
 
@@ -104,9 +105,10 @@ class Drain:
         """Let as many leave as may; tell whether nothing more will change."""
         for id in sorted(self.asked):
             self._follow(id)
-        # Where one has found no place, the next would find none either.
-        count = 0 if self.failed else self.parallel
-        path, body = f"/zones/{self.child_id}/action", {"drain": {"count": count}}
+        count = 0 if self.is_refused_below else self.parallel
+        # Each that found no place is tried once in a run.
+        path = f"/zones/{self.child_id}/action"
+        body = {"drain": {"count": count, "retry": not self.failed}}
         found: Mapping[str, Any] = self.session.call("POST", path, body)["drain"]
         self.asked |= set(found["asked"]) | set(found["on_their_way"])
         self.refused = [Left(**one) for one in found["staying"]]
@@ -116,7 +118,8 @@ class Drain:
             f"{self.name}: {self.placed} instances placed elsewhere, {len(self.asked)} on their way,"
             f" {found['waiting']} wait, {found['staying_count'] + len(unlisted)} stay{self._last_error()}"
         )
-        goes_on = found["leaving"] or self.asked or (found["waiting"] and not self.failed)
+        may_leave = found["waiting"] > found["held_up"] and not self.is_refused_below
+        goes_on = found["leaving"] or self.asked or may_leave
         return not goes_on
 
     def _last_error(self) -> str:
@@ -140,6 +143,7 @@ class Drain:
         newest = next(one for one in actions if one["action"] in ("evacuate", *DRAINS))
         if newest["result"] == "error":
             self.failed.append(Left(id, server["name"], newest["error_code"], newest["message"]))
+            self.is_refused_below |= newest["action"] in DRAINS
         elif newest["action"] == "evacuate" and newest["result"]:
             self.placed += 1
         else:

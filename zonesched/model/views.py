@@ -191,14 +191,15 @@ class Drained:
     """How far the drain of a child zone is.
 
     `asked`: the instances that were let leave now or before and still are in the child; `on_their_way`: those
-    that have left it and have no new place yet; `leaving`: the number of all that leave; and `waiting` of
-    those that can leave later.
+    that have left it and have no new place yet; `leaving`: the number of all that leave; `waiting` of
+    those that can leave later, and `held_up` of those among them whose like has found no place.
     """
 
     asked: Sequence[str]
     on_their_way: Sequence[str]
     leaving: int
     waiting: int
+    held_up: int
     staying: Sequence[Staying]
     staying_count: int
 

@@ -147,12 +147,17 @@ def on_their_way_from(tx: Connection, child_id: str, leaves: Collection[str], li
 
 
 def without_place_from(tx: Connection, child_id: str, leaves: Collection[str]) -> Mapping[str, str]:
-    """Read why instances rest that have left a child by such an action, and found no new place, by uuid."""
+    """Read why instances rest that have left a child by such an action, and found no new place, by uuid.
+
+    Those come first that were last tried first.
+    """
     has_failed = sa.and_(
         COLUMNS.result == Result.ERROR.value, _instance.status == InstanceStatus.OFFLOADED.value
     )
     found = _placed_anew(child_id, leaves).join(t.instances, _instance.uuid == COLUMNS.uuid)
-    statement = found.add_columns(COLUMNS.reason).where(has_failed).order_by(COLUMNS.uuid)
+    statement = (
+        found.add_columns(COLUMNS.reason).where(has_failed).order_by(COLUMNS.finished_at, COLUMNS.uuid)
+    )
     return {row.uuid: row.reason for row in tx.execute(statement)}
 
 

@@ -19,6 +19,7 @@ from zonesched.store import outcomes
 from zonesched.store import tables as t
 from zonesched.store.outcomes import BootAccepted
 from zonesched.store.prepared import Prepared, Sent, one_of
+from zonesched.store.sorted_json import sorted_json
 
 COLUMNS = t.reservations.c
 
@@ -50,6 +51,7 @@ _TRACES_OF_OPEN = Prepared(
 _OF_IDS = Prepared(
     sa.select(t.reservations).where(one_of(COLUMNS.id, "ids")).order_by(COLUMNS.created_at, COLUMNS.id)
 )
+_OF_PLACES = ("policy", "availability_zone", "hints", "filters", "filter_query")
 _SPECS = Prepared(sa.select(COLUMNS.caller_id, COLUMNS.id, COLUMNS.spec).where(one_of(COLUMNS.id, "ids")))
 _TRACES = Prepared(sa.select(COLUMNS.caller_id, COLUMNS.id, COLUMNS.why).where(one_of(COLUMNS.id, "ids")))
 _LEASE = Prepared(
@@ -232,6 +234,12 @@ def specs(tx: Connection, ids: Sequence[str]) -> dict[tuple[str, str], RequestSp
     """Read the requests of the reservations of these ids, by (caller id, id)."""
     rows = _SPECS.all(tx, ids=ids)
     return {(row.caller_id, row.id): spec_from_row(orjson.loads(row.spec)) for row in rows}
+
+
+def asked_places(tx: Connection, ids: Sequence[str]) -> dict[tuple[str, str], str]:
+    """Read what the boots of these ids ask of places beyond sizes, as a text for each, by (caller id, id)."""
+    found = {(row.caller_id, row.id): orjson.loads(row.spec) for row in _SPECS.all(tx, ids=ids)}
+    return {key: sorted_json({name: spec.get(name) for name in _OF_PLACES}) for key, spec in found.items()}
 
 
 def traces(tx: Connection, ids: Sequence[str]) -> dict[tuple[str, str], DecisionTrace]:

@@ -146,7 +146,7 @@ ANSWERS: Mapping[str, Form] = {
                 {
                     "asked": list_of(UUID),
                     "on_their_way": list_of(UUID),
-                    **dict.fromkeys(("leaving", "waiting", "staying_count"), WHOLE),
+                    **dict.fromkeys(("leaving", "waiting", "held_up", "staying_count"), WHOLE),
                     "staying": list_of(
                         object_of(dict.fromkeys(("id", "name", "error_code", "message"), TEXT))
                     ),

@@ -57,9 +57,13 @@ class ChangeZoneBody(Schema):
 
 
 class Drain(Schema):
-    """`count`: how many instances may be leaving, or on their way, at a time."""
+    """`count`: how many instances may be leaving, or on their way, at a time.
+
+    `retry`: those that have left and found no place are placed again.
+    """
 
     count: Annotated[int, Field(ge=0, le=MAX_LEAVING)]
+    retry: bool = True
 
 
 class ZoneActionBody(Schema):

@@ -6,19 +6,19 @@ any process goes on with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 from zonesched import tracing
 from zonesched.errors import Conflict
 from zonesched.model.caller import Caller
 from zonesched.model.desired_state import NEW, Action, Desired, Illegal, Status, expected_status, judge
-from zonesched.model.group_place import Anywhere
+from zonesched.model.group_place import Anywhere, GroupPlace
 from zonesched.model.observed_state import Power
-from zonesched.model.placement import PlacementState
+from zonesched.model.placement import UNFINISHED, PlacementState
 from zonesched.model.views import Drained, Staying
-from zonesched.services.children import children
+from zonesched.services.children import children, drain_turns
 from zonesched.services.life import leaving
 from zonesched.services.life.wanting import Wanted, wake_for, want
 from zonesched.services.zone import Zone
@@ -34,7 +34,7 @@ from zonesched.store import (
 from zonesched.store.instance_actions import Count, InstanceAction
 from zonesched.store.instance_states import StoredState
 from zonesched.store.instances import Instance
-from zonesched.store.placements import Placement
+from zonesched.store.placements import AskedChild, Placement
 from zonesched.store.store import Transaction
 
 DRAINS = {"drain": Power.RUNNING, "drain stopped": Power.STOPPED}
@@ -102,10 +102,11 @@ class _Found:
     without_place: Sequence[tuple[Instance, str]]
 
 
-def drain(zone: Zone, caller: Caller, child_id: str, count: int) -> Drained:
+def drain(zone: Zone, caller: Caller, child_id: str, count: int, *, retry: bool = True) -> Drained:
     """Let instances leave a disabled child until `count` are on their way: a repeat lets no more leave.
 
-    Those that have left it and found no place are placed again first.
+    With `retry`, those that have left it and found no place are placed again, but for half of `count` where
+    others can leave. Those that ask for the same wait until these have a place.
     Raises NotFound, and Conflict for a child that is not disabled.
     """
     if children.show(zone.store, zone.children, child_id).state != children.DISABLED:
@@ -116,11 +117,13 @@ def drain(zone: Zone, caller: Caller, child_id: str, count: int) -> Drained:
         )
     found = zone.store.read(partial(_look, zone, child_id))
     leaving_now = sum(isinstance(verdict, _IsLeaving) for _, verdict in found.here)
-    ready = [one.instance.uuid for one, verdict in found.here if isinstance(verdict, _Leaves)]
+    ready = [one.instance for one, verdict in found.here if isinstance(verdict, _Leaves)]
     room = max(0, count - leaving_now - len(found.on_their_way))
-    # Where these find no place, further ones would find none either.
-    again = [row.uuid for row, _ in found.without_place if leaving.may_be_rebuilt(row)][:room]
-    chosen = ready[: room - len(again)]
+    unplaced = [row for row, _ in found.without_place if leaving.may_be_rebuilt(row)]
+    free = zone.store.read(lambda tx: drain_turns.may_leave(tx, ready, unplaced))
+    tries = drain_turns.retries(count, room, len(found.on_their_way), others_wait=bool(free))
+    again = [row.uuid for row in unplaced][: tries if retry else 0]
+    chosen = free[: room - len(again)]
     asked = zone.store.write(partial(_leave, zone, caller, child_id, chosen)) if chosen else []
     wake_for(zone.wake, [one.place for one in asked])
     if again:
@@ -141,13 +144,14 @@ def drain(zone: Zone, caller: Caller, child_id: str, count: int) -> Drained:
         on_their_way=[*again, *found.on_their_way],
         leaving=leaving_now + len(asked),
         waiting=sum(isinstance(v, _Waits) for _, v in found.here) + len(ready) - len(asked),
+        held_up=len(ready) - len(free),
         staying=staying[:MOST_LISTED],
         staying_count=len(staying),
     )
 
 
 def _look(zone: Zone, child_id: str, tx: Transaction) -> _Found:
-    here = [(one, _judge(zone, tx, one)) for one in _present(tx, child_id)]
+    here = _judged(zone, tx, _present(tx, placements.unfinished_in(tx, child_id)))
     leaving_ = [one.instance.uuid for one, verdict in here if isinstance(verdict, _IsLeaving)][:MOST_LISTED]
     names = instance_actions.names_of_last(tx, leaving_)
     reasons = instance_actions.without_place_from(tx, child_id, DRAINS.keys())
@@ -182,15 +186,20 @@ def place_anew(zone_uuid: str, tx: Transaction, change: int, resting: Iterable[s
     leaving.place_anew(tx, change, list(rows.values()), drained, zone_uuid, now)
 
 
-def _present(tx: Transaction, child_id: str, uuids: Sequence[str] = ()) -> list[_Here]:
-    there = {p.key: p for p in placements.unfinished_in(tx, child_id)}
-    wanted = sorted({uuid for uuid, _ in there if not uuids or uuid in uuids})
+def _present(tx: Transaction, places: Iterable[Placement]) -> list[_Here]:
+    there = {p.key: p for p in places}
+    wanted = sorted({uuid for uuid, _ in there})
     rows, states = instances.read_by_uuid(tx, wanted), instance_states.read(tx, wanted)
     found = [(row, there.get((row.uuid, row.attempt))) for row in rows.values()]
     return [_Here(row, place, states.get(row.uuid)) for row, place in found if place is not None]
 
 
-def _judge(zone: Zone, tx: Transaction, one: _Here) -> _Verdict:
+def _judged(zone: Zone, tx: Transaction, here: Sequence[_Here]) -> list[tuple[_Here, _Verdict]]:
+    place_of = cache(partial(group_places.find, tx))
+    return [(one, _judge(zone, place_of, one)) for one in here]
+
+
+def _judge(zone: Zone, place_of: Callable[[str, str], GroupPlace], one: _Here) -> _Verdict:
     instance, state = one.instance, one.stored.state if one.stored is not None else NEW
     if instance.caller_id != zone.uuid:
         return _Stays("server_of_parent")
@@ -202,9 +211,7 @@ def _judge(zone: Zone, tx: Transaction, one: _Here) -> _Verdict:
         return _Stays("zone_routing_disabled")
     if not leaving.may_be_rebuilt(instance):
         return _Stays("rebuild_elsewhere_refused")
-    if instance.group_id and not isinstance(
-        group_places.find(tx, instance.caller_id, instance.group_id), Anywhere
-    ):
+    if instance.group_id and not isinstance(place_of(instance.caller_id, instance.group_id), Anywhere):
         return _Stays("server_in_affinity_group")
     found = judge(Action.SHELVE, instance.status, state)
     status = expected_status(instance.status, state)
@@ -222,7 +229,10 @@ def _leave(
 ) -> Sequence[_Here]:
     """Let those of these instances leave that still may."""
     locks.instances(tx, uuids)
-    judged = [(one, _judge(zone, tx, one)) for one in _present(tx, child_id, uuids)]
+    # Not all that the child has: other writers wait meanwhile.
+    places = placements.read_by_uuid(tx, uuids)
+    there = [p for p in places if isinstance(p.where, AskedChild) and p.where.child_id == child_id]
+    judged = _judged(zone, tx, _present(tx, [p for p in there if p.state in UNFINISHED]))
     leaves = [(one, verdict) for one, verdict in judged if isinstance(verdict, _Leaves)]
     if not leaves:
         return ()
