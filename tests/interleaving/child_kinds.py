@@ -92,7 +92,7 @@ def _child_read(scene: Scene, zone: Zone, number: int) -> None:
     found = [Found(Kind.CHILD, CHILD, BELOW, 1, "", InstanceStatus.ACTIVE)]
 
     def fn(tx: Transaction) -> None:
-        read_from_children._take(CHILD, [BELOW], found, tx, is_last=True)
+        read_from_children._take(CHILD, [BELOW], found, tx, is_last=True, most=9)
 
     zone.store.write(fn)
 

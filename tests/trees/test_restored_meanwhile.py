@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -341,6 +342,34 @@ def test_a_child_that_tells_of_instances_without_end_fills_the_zone_with_a_bound
     # then
     found = zone.store.read(lambda tx: recovery.count_of(tx, Kind.CHILD, known.child.id))
     assert found == 14
+    assert zone.restored.is_under_way
+
+
+@pytest.mark.parametrize("per_page", [0, 2])
+def test_a_child_that_tells_of_ended_instances_without_end_is_not_read_for_ever(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, per_page: int
+) -> None:
+    # given
+    scene.booted(1)
+    scene.restore("region", scene.copy("region"))
+    monkeypatch.setattr(read_from_children, "FREE_LINES", 1000)
+    zone = scene.tree.nodes["region"].zone
+    (known,) = zone.children.snapshot()
+    pages = []
+
+    class EndedChild(EndlessChild):
+        def changes(self, cursor: str, timeout_s: float) -> Changes:
+            pages.append(cursor)
+            assert len(pages) < 100
+            page = super().changes(cursor, timeout_s)
+            ended = [replace(one, status=InstanceStatus.DELETED, state=BuildState.GONE) for one in page.items]
+            return Changes(tuple(ended[:per_page]), page.cursor, more=True)
+
+    child: Any = EndedChild()
+    # when
+    with pytest.raises(ChildUnreachable):
+        read_from_children._read(zone, known.child.id, child)
+    # then
     assert zone.restored.is_under_way
 
 

@@ -203,11 +203,13 @@ def count_of(tx: Connection, kind: Kind, holder_id: str) -> int:
     )
 
 
-def forget_in_child(tx: Connection, child_id: str, uuids: Sequence[str]) -> None:
-    """Forget what a child has told so far of these instances."""
+def forget_in_child(tx: Connection, child_id: str, uuids: Sequence[str]) -> int:
+    """Forget what a child has told so far of these instances; return how many lines that were."""
+    forgotten = 0
     for some in claims.chunks(uuids):
         this = (_found.kind == Kind.CHILD.value, _found.holder_id == child_id, _found.uuid.in_(some))
-        tx.execute(sa.delete(t.found_instances).where(*this))
+        forgotten += tx.execute(sa.delete(t.found_instances).where(*this)).rowcount
+    return forgotten
 
 
 def forget_removed_children(tx: Connection) -> None:
