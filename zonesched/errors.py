@@ -233,7 +233,8 @@ class ChildUnreachable(ZoneschedError):
     """A child zone gave no usable answer in time: it is dead, late, or its answer is invalid.
 
     `code` is one of child_timeout, child_unreachable, child_tls_failed, child_invalid_answer, child_refused,
-    child_failed, child_busy; the message never holds anything of the child's reply.
+    child_failed, child_database_unavailable, child_busy; the message never holds anything of the child's
+    reply.
     """
 
     code = "child_unreachable"
@@ -256,6 +257,12 @@ class ChildFailed(ChildUnreachable):
 
     def __init__(self) -> None:
         super().__init__("The child zone failed to answer the call.")
+
+
+class ChildDatabaseAway(ChildFailed):
+    """A child zone answered that its database cannot be used now: it will answer again by itself."""
+
+    code = "child_database_unavailable"
 
 
 class ChildBusy(ChildUnreachable):

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from tests.builders.boots import a_small_tree, boot, counts, rows
+from tests.builders.crashes import inconsistencies
 from tests.builders.inline_executor import InlineExecutor
 from tests.builders.postgresql import SERVER, databases
 from tests.builders.tree import Node, Tree
@@ -95,7 +97,7 @@ def test_a_child_without_its_database_is_down_and_not_busy(tmp_path: Path) -> No
     (known,) = root.zone.children.snapshot()
 
     assert isinstance(known.status, Offline)
-    assert known.status.error == "child_failed"
+    assert known.status.error == "child_database_unavailable"
 
 
 @pytest.mark.sqlite
@@ -136,3 +138,57 @@ def test_the_error_of_a_connection_that_was_lost_twice_has_causes_that_end(tmp_p
     cause = lost.value.__cause__ or lost.value.__context__
     assert isinstance(cause, OSError)
     assert (cause.__cause__, cause.__context__) == (None, None)
+
+
+def a_boot_for_leaf_a(tmp_path: Path, **options: float) -> tuple[Tree, str]:
+    """A boot that fits nowhere without the hosts of leaf-a, two levels below the zone of its user."""
+    tree = a_small_tree(tmp_path, **options)
+    return tree, boot(tree, num_instances=20)
+
+
+def work_at_root(tree: Tree, seconds: float) -> None:
+    """Let the root work on its boots for so long, whatever has become of the others."""
+    root = tree.nodes["root"].zone
+    for _ in range(int(seconds / 4.0)):
+        while background.work_on_boots(root) == 0.0:
+            pass
+        tree.clock.advance(4.0)
+
+
+@pytest.mark.parametrize("name", ["leaf-a", "region"], ids=["grandchild", "child"])
+def test_a_boot_is_late_and_does_not_fail_where_a_database_was_away_for_a_while(
+    tmp_path: Path, name: str
+) -> None:
+    # given
+    tree, reservation_id = a_boot_for_leaf_a(tmp_path)
+    # when it is looked at again and again meanwhile
+    with away(tree.nodes[name], tmp_path):
+        work_at_root(tree, 32.0)
+        waiting = counts(tree, reservation_id)
+        ((selects, code),) = rows(tree, "root", "SELECT selects, reason FROM reservations")
+    tree.poll()
+    tree.clock.advance(18.0)
+    tree.settle()
+    # then
+    assert (waiting, selects, code) == ({"BUILD": 20}, 0, "no_valid_host_incomplete")
+    assert rows(tree, "root", "SELECT DISTINCT state FROM placements") == [("confirmed",)]
+    assert counts(tree, reservation_id) == {"BUILD": 20}
+    assert inconsistencies(tree) == []
+
+
+def test_a_boot_waits_for_a_database_only_so_long(tmp_path: Path) -> None:
+    tree, reservation_id = a_boot_for_leaf_a(tmp_path, child_outage_wait=10.0)
+    with away(tree.nodes["region"], tmp_path):
+        work_at_root(tree, 32.0)
+
+        assert counts(tree, reservation_id) == {"ERROR": 20}
+
+
+def test_a_boot_that_has_enough_places_waits_for_no_database(tmp_path: Path) -> None:
+    tree = a_small_tree(tmp_path)
+    reservation_id = boot(tree, num_instances=20, min_count=1)
+    with away(tree.nodes["region"], tmp_path):
+        work_at_root(tree, 12.0)
+        found = counts(tree, reservation_id)
+
+    assert found == {"BUILD": 10, "ERROR": 10}

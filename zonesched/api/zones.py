@@ -128,6 +128,7 @@ def _offer_json(offer: SealedOffer) -> dict[str, Any]:
         "alternates": [entry._asdict() for entry in offer.alternates],
         "bundles": [bundle._asdict() for bundle in offer.bundles],
         "complete": offer.complete,
+        "database_away": offer.database_away,
         "more": offer.more,
         "expires_in": offer.expires_in_s,
         "why": [dict(line) for line in offer.why],

@@ -285,6 +285,14 @@ BOOT = [
         "instance.",
     ),
     cfg.FloatOpt(
+        "child_outage_wait",
+        default=60.0,
+        min=0.0,
+        max=LONGEST_S,
+        help="Seconds after its acceptance for which a boot that finds too few places waits for a zone that"
+        " says that its database is away. Selects of that time do not count for max_attempts.",
+    ),
+    cfg.FloatOpt(
         "retry_window",
         default=3600.0,
         min=1.0,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
+from zonesched.errors import ChildDatabaseAway
 from zonesched.model.build_plan import FunnelStep, Refusal, Why
 
 
@@ -89,7 +90,10 @@ class LocalTrace:
 
 @dataclass(frozen=True)
 class ChildTrace:
-    """Trace of one child zone. `code`: the reason why it was not asked or gave no usable answer."""
+    """Trace of one child zone. `code`: the reason why it was not asked or gave no usable answer.
+
+    Of an INCOMPLETE one: the reason why a zone further down gave none, where that is known.
+    """
 
     child_id: str
     name: str
@@ -106,6 +110,11 @@ class DecisionTrace:
 
     own: LocalTrace = LocalTrace()
     children: tuple[ChildTrace, ...] = ()
+
+    @property
+    def lacks_a_database(self) -> bool:
+        """Tell whether a zone gave no answer because its database is away."""
+        return any(child.code == ChildDatabaseAway.code for child in self.children)
 
     @property
     def why(self) -> tuple[Why, ...]:

@@ -29,7 +29,8 @@ class SealedOffer:
 
     `why` (the refusals of hosts) and `runs_out` (the shortages of the offered hosts) have lines of {"filter",
     "code"} and, if the zone reports its counts, "before" and "after". `more`: the zone may have more
-    places after `weights`, which are a page, or all that it offers to one select.
+    places after `weights`, which are a page, or all that it offers to one select. `database_away`: a zone
+    whose offers are missing has said that its database cannot be used now.
     """
 
     weights: Sequence[SealedEntry]
@@ -40,6 +41,7 @@ class SealedOffer:
     expires_in_s: float
     why: Sequence[Mapping[str, Any]]
     runs_out: Sequence[Mapping[str, Any]]
+    database_away: bool = False
 
     @property
     def entries(self) -> int:

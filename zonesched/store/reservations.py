@@ -93,7 +93,7 @@ _GIVEN_BACK = {
     "settled_at": sa.bindparam("settled"),
 }
 _SELECTED = {
-    "selects": COLUMNS.selects + 1,
+    "selects": COLUMNS.selects + sa.bindparam("counted", type_=sa.Integer),
     "why": sa.bindparam("trace"),
     "spec": sa.bindparam("weighed"),
     "reason": sa.bindparam("code"),
@@ -317,12 +317,14 @@ def place_again(tx: Connection, caller_id: str, reservation_id: str) -> None:
     )
 
 
-def note_select(tx: Connection, lease: Lease, why: DecisionTrace, spec: RequestSpec, reason: str) -> None:
-    """Count one more select; store its weighing, decision trace and reason code.
+def note_select(
+    tx: Connection, lease: Lease, why: DecisionTrace, spec: RequestSpec, reason: str, *, counts: bool = True
+) -> None:
+    """Count one more select if it `counts`; store its weighing, decision trace and reason code.
 
     Does nothing when the lease is over.
     """
-    _NOTE_SELECT.run(tx, **_key(lease), **_selected(why, spec, reason))
+    _NOTE_SELECT.run(tx, **_key(lease), **_selected(why, spec, reason, counted=int(counts)))
 
 
 def settle(
@@ -339,8 +341,9 @@ def settle(
     return _SETTLE.send(tx, **_key(lease), **_selected(why, spec, reason), **done)
 
 
-def _selected(why: DecisionTrace, spec: RequestSpec, reason: str) -> dict[str, str]:
-    return {"trace": _trace_text(why), "weighed": orjson.dumps(spec_to_row(spec)).decode(), "code": reason}
+def _selected(why: DecisionTrace, spec: RequestSpec, reason: str, counted: int = 1) -> dict[str, Any]:
+    weighed = orjson.dumps(spec_to_row(spec)).decode()
+    return {"trace": _trace_text(why), "weighed": weighed, "code": reason, "counted": counted}
 
 
 def note_reason(tx: Connection, lease: Lease, reason: str) -> None:

@@ -237,6 +237,7 @@ def _offer(answer: Unverified, spec: RequestSpec, max_blob_bytes: int, page: Pag
         # A page that is not full is the last one, or asking for the next would never end.
         more=has_more and len(entries) == page.entries,
         limited=has_more and len(entries) < count,
+        database_away=answer.flag("database_away", default=False),
     )
 
 

@@ -111,6 +111,7 @@ class ChildOffer:
     `blob_size`: bytes of each blob in it, 0 where it has none. `why`: its reasons for refused hosts;
     `runs_out`: the resources that the other hosts lacked. `more`: it offers more places after `entries`.
     `limited`: its `entries` are fewer than were asked for because it offers no more to one select.
+    `database_away`: a zone of its subtree gave no offers because its database is away.
     """
 
     entries: tuple[OfferedEntry, ...]
@@ -123,6 +124,7 @@ class ChildOffer:
     runs_out: tuple[Why, ...] = ()
     more: bool = False
     limited: bool = False
+    database_away: bool = False
 
 
 @dataclass(frozen=True)

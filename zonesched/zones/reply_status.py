@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from zonesched.errors import ChildBusy, ChildFailed, ChildRefused, DatabaseUnavailable, Kind, ZoneBusy
+from zonesched.errors import (
+    ChildBusy,
+    ChildDatabaseAway,
+    ChildFailed,
+    ChildRefused,
+    DatabaseUnavailable,
+    Kind,
+    ZoneBusy,
+)
 from zonesched.zones import answers
 from zonesched.zones.call import Reply
 
@@ -13,8 +21,9 @@ LONGEST_BUSY_S = 60
 def expect(reply: Reply, status: int) -> bytes:
     """Return the body of an answer with this status. Raises ChildBusy, ChildFailed and ChildRefused."""
     # A zone without its database is down, not busy: polls have to count that.
-    is_busy = reply.status in (429, 503) and answers.error_code(reply.body) != DatabaseUnavailable.code
-    if is_busy and (wait_s := _retry_after_s(reply)):
+    if reply.status == 503 and answers.error_code(reply.body) == DatabaseUnavailable.code:
+        raise ChildDatabaseAway
+    if reply.status in (429, 503) and (wait_s := _retry_after_s(reply)):
         raise ChildBusy(wait_s)
     if reply.status >= 500:
         raise ChildFailed

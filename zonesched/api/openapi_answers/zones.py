@@ -58,6 +58,7 @@ _OFFER = object_of(
         "alternates": list_of(_SEALED),
         "bundles": list_of(object_of({"weight": WHOLE, "tie": WHOLE, "blobs": list_of(TEXT)})),
         "complete": TRUTH,
+        "database_away": TRUTH,
         "more": TRUTH,
         "expires_in": NUMBER,
         "why": _WHYS,

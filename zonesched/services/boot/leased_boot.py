@@ -117,7 +117,7 @@ class LeasedBoot:
             reservations.keep_lease(tx, self.lease, now)
             locks.instances(tx, [p.uuid for p in moved])
             if selected is not None:
-                reservations.note_select(tx, self.lease, selected.why, selected.spec, selected.reason)
+                _note(tx, self.lease, selected)
             return fn(tx, identity.next_change(tx), now)
 
         result = self._zone.store.write(fenced)
@@ -134,15 +134,26 @@ class LeasedBoot:
 
         def fn(tx: Transaction) -> None:
             if selected is not None:
-                reservations.note_select(tx, self.lease, selected.why, selected.spec, selected.reason)
+                _note(tx, self.lease, selected)
             reservations.give_back(tx, self.lease, state, now, due_at, wakes)
 
         self._zone.store.write(fn)
 
     def _with_select(self, reservation: Reservation) -> Reservation:
-        if self._unwritten is None:
+        selected = self._unwritten
+        if selected is None:
             return reservation
-        return replace(reservation, selects=reservation.selects + 1, **vars(self._unwritten))
+        return replace(
+            reservation,
+            spec=selected.spec,
+            why=selected.why,
+            reason=selected.reason,
+            selects=reservation.selects + selected.counts,
+        )
+
+
+def _note(tx: Transaction, lease: Lease, selected: Selected) -> None:
+    reservations.note_select(tx, lease, selected.why, selected.spec, selected.reason, counts=selected.counts)
 
 
 def _rows_of(store: Store, lease: Lease) -> tuple[Progress, Reservation]:

@@ -1,6 +1,10 @@
 """Entries for the instances of one boot that need a place: those of the last select, or of one more.
 
 It decides when to select again, and when zones that did not answer are asked again. It writes no placement.
+
+A zone that does not answer may never do so again: the boot selects at most `max_attempts` times. One that
+answers that its database is away comes back by itself in most cases: for `child_outage_wait` after the boot
+was accepted, selects that lack its answer do not count.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from dataclasses import replace
 
 from zonesched.errors import ZoneschedError
 from zonesched.model.build_plan import ChildBlob, Entry
+from zonesched.model.decision_trace import DecisionTrace
 from zonesched.model.instance_flavor import InstanceFlavor
 from zonesched.model.instance_image import AS_BOOTED
 from zonesched.model.own_zone import for_next_place
@@ -20,6 +25,7 @@ from zonesched.services.boot.leased_boot import LeasedBoot
 from zonesched.services.boot.offers import Offers, Selected, reason_for_none
 from zonesched.services.placing import child_answers
 from zonesched.services.select import select
+from zonesched.services.select.select import Decision
 from zonesched.services.zone import Zone
 
 log = logging.getLogger(__name__)
@@ -91,10 +97,24 @@ class NextEntries:
 
     def _next_select_at(self) -> float:
         """Return when to ask again zones that did not answer: after a growing pause, while holds last."""
-        zone, rows = self._zone, self._rows
-        now, pause_s = zone.clock.now(), child_answers.pause_s(zone.conf, rows.reservation.selects)
+        conf, rows, reservation = self._zone.conf, self._rows, self._rows.reservation
+        now, pause_s = self._zone.clock.now(), child_answers.pause_s(conf, reservation.selects)
+        if self._waits_for_a_database(reservation.why):
+            # These selects are not counted, so the pause grows with the time that they have taken.
+            pause_s = max(pause_s, min(conf.retry_pause_max, (now - reservation.created_at) / 2))
         holds_end_at = min((p.hold_expires_at for p in rows.progress.held), default=math.inf)
-        return float(max(now, min(now + pause_s, holds_end_at - zone.conf.hold_margin)))
+        return float(max(now, min(now + pause_s, holds_end_at - conf.hold_margin)))
+
+    def _counts(self, decision: Decision) -> bool:
+        """Tell whether a select counts for `max_attempts`."""
+        plan, at = decision.plan, self._rows.progress
+        found = len(at.needing) if plan.bundles else len(plan.entries)
+        is_enough = at.possible(found) >= self._rows.required
+        return plan.complete or plan.limited or is_enough or not self._waits_for_a_database(decision.trace)
+
+    def _waits_for_a_database(self, trace: DecisionTrace) -> bool:
+        age_s = self._zone.clock.now() - self._rows.reservation.created_at
+        return trace.lacks_a_database and 0 <= age_s < self._zone.conf.child_outage_wait
 
     def _select(self) -> bool:
         """Select once more; False when this boot has no select left, or its request is refused."""
@@ -119,6 +139,6 @@ class NextEntries:
         reason = reason_for_none(
             complete=plan.complete, limited=plan.limited, group_place=decision.group_place
         )
-        self._rows.note_select(Selected(weighed, decision.trace, reason))
+        self._rows.note_select(Selected(weighed, decision.trace, reason, self._counts(decision)))
         self._offers = Offers(plan)
         return True

@@ -80,11 +80,15 @@ class Offers:
 
 @dataclass(frozen=True)
 class Selected:
-    """The outcome of a select: `spec` with the weighing of its offers, the decision trace, a reason code."""
+    """The outcome of a select: `spec` with the weighing of its offers, the decision trace, a reason code.
+
+    `counts`: it counts for `max_attempts`.
+    """
 
     spec: RequestSpec
     why: DecisionTrace
     reason: str
+    counts: bool = True
 
 
 def reason_for_none(*, complete: bool, limited: bool = False, group_place: GroupPlace = ANYWHERE) -> str:

@@ -165,6 +165,7 @@ def _joined(earlier: Outcome, outcome: Outcome) -> Outcome:
                     entries=(*first.entries, *then.entries),
                     blob_size=max(first.blob_size, then.blob_size),
                     complete=first.complete and then.complete,
+                    database_away=first.database_away or then.database_away,
                     expires_in_s=min(first.expires_in_s, then.expires_in_s),
                 )
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from zonesched.errors import ChildUnreachable
+from zonesched.errors import ChildDatabaseAway, ChildUnreachable
 from zonesched.model.build_plan import Refusal
 from zonesched.model.decision_trace import ChildOutcome, ChildTrace
 from zonesched.model.request_spec import RequestSpec
@@ -59,10 +59,11 @@ def _trace(spec: RequestSpec, child: Child, outcome: Done[ChildOffer] | Failed |
     match outcome:
         case Done(offer):
             state = ChildOutcome.ANSWERED if offer.complete else ChildOutcome.INCOMPLETE
+            code = ChildDatabaseAway.code if offer.database_away and not offer.complete else ""
             offered = spec.num_instances if offer.bundles else len(offer.entries)
             limited = (_LIMITED,) if offer.limited else ()
             runs_out = (*offer.runs_out, *limited)
-            return ChildTrace(child.id, child.name, state, "", offered, offer.why, runs_out)
+            return ChildTrace(child.id, child.name, state, code, offered, offer.why, runs_out)
         case Failed(ChildUnreachable(code=code)):
             return ChildTrace(child.id, child.name, ChildOutcome.UNREACHABLE, code)
         case _:

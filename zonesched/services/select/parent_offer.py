@@ -99,4 +99,5 @@ def _seal(zone: Zone, caller: Caller, spec: RequestSpec, decision: Decision, *, 
         expires_in_s=plan.expires_in_s,
         why=explain(decision.trace.why, how_much),
         runs_out=explain(decision.trace.runs_out, how_much),
+        database_away=decision.trace.lacks_a_database,
     )
