@@ -63,6 +63,8 @@ def start(zone: Zone) -> None:
     loop("heartbeats", zone.heartbeats.write)
     acting("fences", lambda: automatic_evacuation.evacuate_fenced(zone))
     loop("own-service", lambda: beat_own(zone))
+    if zone.store.has_clock:
+        loop("clock-difference", zone.clock_difference.look)
     zone.wake.sync_loops.append(acting("sync", Sync(zone).step))
 
 

@@ -26,6 +26,7 @@ from zonesched.services.state import stored_secrets
 from zonesched.services.state.boot_queue import BootQueue
 from zonesched.services.state.caller_slots import CallerSlots
 from zonesched.services.state.child_rows import StoredChildren
+from zonesched.services.state.clock_difference import ClockDifference
 from zonesched.services.state.clock_steps import ClockSteps, bring_near
 from zonesched.services.state.fences import Fences
 from zonesched.services.state.heartbeats import Heartbeats
@@ -62,6 +63,7 @@ class Zone:
     host_id_secret: str = field(repr=False)
     clock: Clock
     clock_steps: ClockSteps
+    clock_difference: ClockDifference
     executor: Executor
     store: Store
     transport: Transport
@@ -129,6 +131,7 @@ class Zone:
             host_id_secret=host_id_secret,
             clock=clock,
             clock_steps=ClockSteps(clock),
+            clock_difference=ClockDifference(clock, store),
             executor=executor,
             store=store,
             transport=transport,

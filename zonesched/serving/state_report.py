@@ -40,6 +40,8 @@ def _work(zone: Zone, load: Load) -> Iterator[str]:
     yield f"notifications: {zone.notifications.waiting} waiting, {zone.notifications.dropped} dropped"
     hosts = f"{zone.hosts.size} in memory" if isinstance(zone.hosts, HostCache) else "in the database only"
     yield f"hosts: {hosts}"
+    if zone.clock_difference.is_large:
+        yield f"clock: {zone.clock_difference.ahead_s:.0f} s ahead of the database's"
 
 
 def _recovery(restored: Restored) -> Iterator[str]:

@@ -238,6 +238,11 @@ class Store:
             yield tx
 
     @property
+    def has_clock(self) -> bool:
+        """Tell whether the database has a clock of its own; SQLite has that of the machine."""
+        return not self._is_sqlite
+
+    @property
     def connections_in_use(self) -> int:
         """The number of connections that threads of this process are using."""
         pool = self.engine.pool
