@@ -456,8 +456,15 @@ def test_a_resize_confirms_itself_after_the_window_unless_its_owner_has_decided(
     assert [flavor_of(node, uuid) for uuid in (first, second)] == ["wide", "small"]
 
 
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("parked", "the resize of {} is not confirmed: The server has no place."),
+        ("broken", "the resize of {} is not confirmed\n"),
+    ],
+)
 def test_confirms_that_are_refused_hold_up_no_other_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, state: str, words: str
 ) -> None:
     # given the resize that has waited for longest, whose rows contradict each other
     tree = Tree(tmp_path)
@@ -469,7 +476,7 @@ def test_confirms_that_are_refused_hold_up_no_other_one(
     for uuid in (first, second):
         resized(tree, node, uuid, agent, flavor="wide")
         tree.clock.advance(1)
-    sql(node.zone, "update placements set state = 'parked' where uuid = :u", u=first)
+    sql(node.zone, "update placements set state = :s where uuid = :u", s=state, u=first)
     monkeypatch.setattr(resize_confirms, "BATCH", 1)
     # when
     tree.clock.advance(601)
@@ -478,7 +485,7 @@ def test_confirms_that_are_refused_hold_up_no_other_one(
     # then
     assert pause_s == resize_confirms.PAUSE_S
     assert last(node, second) == ("confirmResize", "done", "")
-    assert caplog.text.count(f"the resize of {first} is not confirmed: The server has no place.") == 1
+    assert caplog.text.count(words.format(first)) == 1
 
 
 def resized_below(tree: Tree, hosts: dict[str, PlayedAgent]) -> list[str]:

@@ -9,6 +9,7 @@ from zonesched.model.caller import Caller, Role
 from zonesched.services.owners import actions
 from zonesched.services.zone import Zone
 from zonesched.store import instance_states
+from zonesched.store.outages import log_failed, outage
 
 log = logging.getLogger(__name__)
 
@@ -43,5 +44,11 @@ def _confirm(zone: Zone, uuid: str, generation: int) -> bool:
         actions.confirm_resize(zone, Caller(zone.uuid, "", Role.ADMIN, ""), uuid, generation)
     except (Conflict, NotFound) as error:
         log.warning("the resize of %s is not confirmed: %s", uuid, error.message)
+        return False
+    except Exception as error:
+        if outage(error):
+            raise
+        # Rows of this one that cannot be read, or a fault of this program: the others are not to blame.
+        log_failed(f"the resize of {uuid} is not confirmed", error)
         return False
     return True
