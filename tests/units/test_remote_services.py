@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from kombu import Connection
 
 from zonesched import conf as options
-from zonesched.conf.remote_services import is_protected, masked, with_checked_names
 from zonesched.errors import ConfigError
+from zonesched.remote_services import is_protected, masked, with_checked_names
 from zonesched.store.store import Store
 
 POSTGRESQL = "postgresql+psycopg://zone:secret@db.example.org/zone"

@@ -62,7 +62,9 @@ def names_in(path: Path) -> set[str]:
 
 
 def test_every_option_is_read_somewhere() -> None:
-    read = set[str]().union(*(names_in(path) for path in MODULES if path.parent.name != "conf"))
+    # The rules for the URLs of services name options, too, and use none of them.
+    readers = [path for path in MODULES if path.parent.name != "conf" and path.stem != "remote_services"]
+    read = set[str]().union(*map(names_in, readers))
     unread = {option.dest for option in conf.ALL} - read
     assert unread == CHECKED_AT_START_ONLY
 

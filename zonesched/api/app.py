@@ -28,9 +28,9 @@ from zonesched.api.route import Route
 from zonesched.api.routing import routes_by_rule, url_map
 from zonesched.api.schemas.fields import Limits
 from zonesched.api.urls import URLS
-from zonesched.conf.remote_services import is_loopback
 from zonesched.errors import Forbidden, ZoneschedError
 from zonesched.model.caller import Caller, Role
+from zonesched.remote_services import is_loopback
 from zonesched.seams import Clock
 from zonesched.services.zone import Zone
 

@@ -15,8 +15,8 @@ from zonesched.cli.sample_files import sample_text, save_samples
 from zonesched.cli.session import Session, offline_options, pass_session
 from zonesched.cli.table import plain, print_table
 from zonesched.conf.private_files import shared_secrets
-from zonesched.conf.remote_services import masked
 from zonesched.conf.samples import SAMPLES
+from zonesched.remote_services import masked
 from zonesched.seal.shortcomings import shortcomings
 from zonesched.start_check import check_start
 

@@ -36,10 +36,14 @@ from zonesched.compute.membership import Membership
 from zonesched.compute.state_folder import NO_IDENTITY, Owner, host_name, of_folder, take
 from zonesched.compute.subscriber import Subscriber
 from zonesched.compute.tracker import Tracker
-from zonesched.conf.checks import check_servicegroup_driver, check_transport_url
-from zonesched.conf.remote_services import check_protected, is_protected
 from zonesched.errors import ConfigError
 from zonesched.finite_float import FiniteFloat
+from zonesched.remote_services import (
+    check_protected,
+    check_servicegroup_driver,
+    check_transport_url,
+    is_protected,
+)
 from zonesched.seams import SuspendAwareClock, ThreadExecutor
 from zonesched.service_group.contract import ServiceGroup
 from zonesched.service_group.opening import open_group

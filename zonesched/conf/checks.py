@@ -5,24 +5,24 @@ Nothing here reads a file: `zonesched.conf.load` does so and calls `check_togeth
 
 from __future__ import annotations
 
-import importlib.util
 import ipaddress
 import re
 from typing import Any
-from urllib.parse import urlsplit
 
 from oslo_config import cfg
 
-from zonesched.conf.remote_services import (
+from zonesched.errors import ConfigError
+from zonesched.ratios import read_ratios
+from zonesched.remote_services import (
     ALLOW,
     PROTECTION,
     check_database_url,
     check_protected,
+    check_servicegroup_driver,
+    check_transport_url,
     is_loopback,
     masked,
 )
-from zonesched.errors import ConfigError
-from zonesched.ratios import read_ratios
 
 SAMPLE_KEY = "c286696d887c9aa0611bbb3e2025a45b"
 """The key printed in the original documents: it is public, so it never seals."""
@@ -43,17 +43,6 @@ MAX_CAPABILITY_KEY = 255
 
 MAX_ZONE_NAME = 128
 """Bytes of a zone's name, which begins the names of its queues; AMQP limits them to 255."""
-
-GROUP_CLIENTS = {
-    "redis": "redis",
-    "rediss": "redis",
-    "memcached": "pymemcache",
-    "zookeeper": "kazoo",
-    "kazoo": "kazoo",
-    "etcd3+http": "etcd3gw",
-    "etcd3+https": "etcd3gw",
-}
-"""Package that a service group's URL needs besides tooz, by the URL's scheme."""
 
 
 def accepted_values(option: Any) -> str:
@@ -122,60 +111,6 @@ def check_together(conf: cfg.ConfigOpts) -> None:
     if not conf[ALLOW]:
         for option in PROTECTION:
             check_protected(option, conf[option], f"Option {option}", f"{ALLOW} = true")
-
-
-def check_transport_url(url: str, setting: str) -> None:
-    """Raise ConfigError if `url` is neither empty nor the URL of a broker.
-
-    `setting` names the value in the error. The URL may hold a password, so the error never shows it.
-    """
-    if not url:
-        return
-    try:
-        parts = urlsplit(url)
-        is_broker = parts.scheme in ("amqp", "amqps") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_broker = False
-    if not is_broker:
-        raise ConfigError(
-            f"{setting}: the value is not accepted. Accepted: empty, or amqp://user:password@host:5672/vhost"
-            " (amqps with TLS).",
-            field="transport_url",
-        )
-    _check_installed("kombu", "amqp", setting, "transport_url")
-
-
-def check_servicegroup_driver(driver: str, setting: str) -> None:
-    """Raise ConfigError if `driver` is neither empty, `db` nor the URL of a service group.
-
-    `setting` names the value in the error, which never shows the URL.
-    """
-    if driver in ("", "db"):
-        return
-    try:
-        parts = urlsplit(driver)
-        client = GROUP_CLIENTS.get(parts.scheme, "") if parts.hostname and parts.port != 0 else ""
-    except ValueError:
-        client = ""
-    if not client:
-        raise ConfigError(
-            f"{setting}: the value is not accepted. Accepted: db, or a URL of {', '.join(GROUP_CLIENTS)}.",
-            field="servicegroup_driver",
-        )
-    for package in ("tooz", client):
-        _check_installed(package, "coordination", setting, "servicegroup_driver")
-
-
-def _check_installed(package: str, extra: str, setting: str, field: str) -> None:
-    try:
-        is_installed = importlib.util.find_spec(package) is not None
-    except ValueError:
-        # kombu replaces its own module when it is imported, and the replacement has no spec.
-        is_installed = True
-    if not is_installed:
-        raise ConfigError(
-            f"{setting} needs the package {package}: install zonesched with the extra {extra}.", field=field
-        )
 
 
 def _check_zone_name(name: str) -> None:

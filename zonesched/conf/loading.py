@@ -13,12 +13,12 @@ from oslo_config import cfg, iniparser
 from zonesched.conf.checks import check_together, refused_value
 from zonesched.conf.hosts import HOSTS
 from zonesched.conf.quotas import LIMITS
-from zonesched.conf.remote_services import masked
 from zonesched.conf.scheduler import SCHEDULER
 from zonesched.conf.services import SERVICES
 from zonesched.conf.tls import TLS
 from zonesched.conf.zone import API, BOOT, CHILDREN, SEAL, SELECT, ZONE
 from zonesched.errors import ConfigError
+from zonesched.remote_services import masked
 
 Conf = cfg.ConfigOpts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from oslo_config import cfg
 
 from zonesched.conf.bounds import LONGEST_S
-from zonesched.conf.remote_services import ALLOW
+from zonesched.remote_services import ALLOW
 
 SERVICES = [
     cfg.StrOpt(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zonesched.conf import Conf
-from zonesched.conf.remote_services import ALLOW, PROTECTION, is_loopback, unprotected
+from zonesched.remote_services import ALLOW, PROTECTION, is_loopback, unprotected
 from zonesched.seal.keyring import Keyring
 
 

@@ -17,9 +17,9 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 
 from zonesched import turns
 from zonesched.conf.private_files import refuse_if_shared
-from zonesched.conf.remote_services import DATABASE_URLS, with_checked_names
 from zonesched.conf.writable_files import check_file, check_folder
 from zonesched.errors import ConfigError, DatabaseFull
+from zonesched.remote_services import DATABASE_URLS, with_checked_names
 from zonesched.store import outcomes
 from zonesched.store.group_commit import GroupCommit
 from zonesched.store.kept_connection import KeptConnection

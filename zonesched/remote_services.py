@@ -6,12 +6,11 @@ URLs may hold passwords: `masked` is the form that may be shown.
 
 from __future__ import annotations
 
+import importlib.util
 import ipaddress
 import re
 from collections.abc import Mapping
 from urllib.parse import SplitResult, parse_qs, urlsplit
-
-from oslo_config import cfg
 
 from zonesched.errors import ConfigError
 
@@ -27,6 +26,17 @@ PROTECTION = {
 DATABASE_URLS = "sqlite:////folder/zone.sqlite, or postgresql+psycopg://user:password@host/database"
 """Forms of the URL of a database that a zone can work with."""
 
+GROUP_CLIENTS = {
+    "redis": "redis",
+    "rediss": "redis",
+    "memcached": "pymemcache",
+    "zookeeper": "kazoo",
+    "kazoo": "kazoo",
+    "etcd3+http": "etcd3gw",
+    "etcd3+https": "etcd3gw",
+}
+"""Package that a service group's URL needs besides tooz, by the URL's scheme."""
+
 _POSTGRESQL = "postgresql"
 _PASSWORD = re.compile(r"(?<=//)([^:/@]*):.*@")
 _PASSWORD_PARAMETER = re.compile(r"(?<=[?&])(\w*password)=[^&]*", re.IGNORECASE)
@@ -35,7 +45,7 @@ _INDIRECT = ("service", "sentinel")
 """Parameters that name a place where the address is looked up: a file of libpq's, a Redis Sentinel."""
 
 
-def unprotected(conf: cfg.ConfigOpts) -> list[str]:
+def unprotected(conf: Mapping[str, str]) -> list[str]:
     """Return the options whose URL needs `allow_unverified_services`."""
     return [option for option in PROTECTION if not is_protected(conf[option])]
 
@@ -52,6 +62,48 @@ def check_protected(option: str, url: str, setting: str, allow: str) -> None:
             " passwords and data can then be read and changed on the way.",
             field=option,
         )
+
+
+def check_transport_url(url: str, setting: str) -> None:
+    """Raise ConfigError if `url` is neither empty nor the URL of a broker.
+
+    `setting` names the value in the error. The URL may hold a password, so the error never shows it.
+    """
+    if not url:
+        return
+    try:
+        parts = urlsplit(url)
+        is_broker = parts.scheme in ("amqp", "amqps") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_broker = False
+    if not is_broker:
+        raise ConfigError(
+            f"{setting}: the value is not accepted. Accepted: empty, or amqp://user:password@host:5672/vhost"
+            " (amqps with TLS).",
+            field="transport_url",
+        )
+    _check_installed("kombu", "amqp", setting, "transport_url")
+
+
+def check_servicegroup_driver(driver: str, setting: str) -> None:
+    """Raise ConfigError if `driver` is neither empty, `db` nor the URL of a service group.
+
+    `setting` names the value in the error, which never shows the URL.
+    """
+    if driver in ("", "db"):
+        return
+    try:
+        parts = urlsplit(driver)
+        client = GROUP_CLIENTS.get(parts.scheme, "") if parts.hostname and parts.port != 0 else ""
+    except ValueError:
+        client = ""
+    if not client:
+        raise ConfigError(
+            f"{setting}: the value is not accepted. Accepted: db, or a URL of {', '.join(GROUP_CLIENTS)}.",
+            field="servicegroup_driver",
+        )
+    for package in ("tooz", client):
+        _check_installed(package, "coordination", setting, "servicegroup_driver")
 
 
 def check_database_url(url: str) -> None:
@@ -106,6 +158,18 @@ def is_loopback(address: str) -> bool:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:
         return False
+
+
+def _check_installed(package: str, extra: str, setting: str, field: str) -> None:
+    try:
+        is_installed = importlib.util.find_spec(package) is not None
+    except ValueError:
+        # kombu replaces its own module when it is imported, and the replacement has no spec.
+        is_installed = True
+    if not is_installed:
+        raise ConfigError(
+            f"{setting} needs the package {package}: install zonesched with the extra {extra}.", field=field
+        )
 
 
 def _is_protected(parts: SplitResult) -> bool:

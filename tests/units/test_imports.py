@@ -1,0 +1,22 @@
+"""What a process imports and does not use would cost each of its starts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+LARGE = {"alembic", "cryptography", "flask", "jinja2", "numpy", "oslo_config", "pydantic", "sqlalchemy"}
+
+
+@pytest.mark.parametrize(
+    ("start", "unused"),
+    [
+        pytest.param("import zonesched.compute.main", LARGE, id="agent"),
+    ],
+)
+def test_a_process_imports_no_large_package_that_it_does_not_use(start: str, unused: set[str]) -> None:
+    script = f"{start}\nimport sys\nprint(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert unused & set(done.stderr.split()) == set()
