@@ -458,6 +458,10 @@ class TestHelp:
         sentence = " ".join((ALL_COMMANDS[path].help or "").split("\n\n")[0].split())
         assert len(sentence) <= 80 - len("  availability-zone  "), sentence
 
+    @pytest.mark.parametrize("noun", NOUNS)
+    def test_the_list_of_commands_has_the_first_sentence_of_each_help(self, noun: str) -> None:
+        assert NOUNS[noun].help == ALL_COMMANDS[(noun,)].get_short_help_str(limit=80)
+
     def test_the_nouns_are_those_of_the_documents(self) -> None:
         verbs: dict[str, set[str]] = {noun: set() for noun in NOUNS}
         for noun, *rest in ALL_COMMANDS.keys() - {()}:

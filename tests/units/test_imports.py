@@ -8,12 +8,20 @@ import sys
 import pytest
 
 LARGE = {"alembic", "cryptography", "flask", "jinja2", "numpy", "oslo_config", "pydantic", "sqlalchemy"}
+COMMAND = "from zonesched.cli.main import Session, run; run({!r}, Session())"
+COMPLETION = """
+from zonesched.cli.main import zonesched
+from click.shell_completion import ShellComplete
+ShellComplete(zonesched, {}, "zonesched", "").get_completions([], "ser")
+"""
 
 
 @pytest.mark.parametrize(
     ("start", "unused"),
     [
         pytest.param("import zonesched.compute.main", LARGE, id="agent"),
+        pytest.param(COMMAND.format(["--help"]), LARGE | {"rich.console"}, id="list of commands"),
+        pytest.param(COMPLETION, LARGE | {"rich.console"}, id="completion of a noun"),
     ],
 )
 def test_a_process_imports_no_large_package_that_it_does_not_use(start: str, unused: set[str]) -> None:

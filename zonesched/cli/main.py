@@ -12,8 +12,10 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
 from zonesched.cli.group import CommandGroup
 from zonesched.cli.session import Session, zone_options
@@ -22,36 +24,66 @@ from zonesched.compute.connection import ZoneRefused, ZoneUnavailable
 from zonesched.compute.credentials import CredentialsError
 from zonesched.errors import ZoneschedError
 
+
+class Noun(NamedTuple):
+    """Place of a noun's group of commands, as module:name, and the first sentence of its help."""
+
+    place: str
+    help: str
+
+
 NOUNS = {
-    "zone": "zonesched.cli.zone:zone",
-    "federation": "zonesched.cli.federation:federation",
-    "server": "zonesched.cli.server:server",
-    "server-group": "zonesched.cli.server_group:server_group",
-    "reservation": "zonesched.cli.reservation:reservation",
-    "flavor": "zonesched.cli.flavor:flavor",
-    "image": "zonesched.cli.image:image",
-    "host": "zonesched.cli.host:host",
-    "aggregate": "zonesched.cli.aggregate:aggregate",
-    "service": "zonesched.cli.service:service",
-    "availability-zone": "zonesched.cli.availability_zone:availability_zone",
-    "user": "zonesched.cli.user:user",
-    "limit": "zonesched.cli.limit:limit",
-    "quota": "zonesched.cli.quota:quota",
-    "keypair": "zonesched.cli.keypair:keypair",
-    "audit": "zonesched.cli.audit:audit",
-    "replay": "zonesched.cli.replay:replay",
-    "key": "zonesched.cli.key:key",
-    "config": "zonesched.cli.config:config",
-    "db": "zonesched.cli.database:db",
-    "client-config": "zonesched.cli.client_config:client_config",
-    "completion": "zonesched.cli.completion:completion",
+    "zone": Noun("zonesched.cli.zone:zone", "Show a zone, boot over its tree, manage its children."),
+    "federation": Noun("zonesched.cli.federation:federation", "Make a tree of zones from a file."),
+    "server": Noun("zonesched.cli.server:server", "List, show, start, stop and delete instances."),
+    "server-group": Noun(
+        "zonesched.cli.server_group:server_group", "Manage groups of instances placed together or apart."
+    ),
+    "reservation": Noun("zonesched.cli.reservation:reservation", "List, follow, explain and cancel boots."),
+    "flavor": Noun("zonesched.cli.flavor:flavor", "Manage flavors: sizes of instances."),
+    "image": Noun("zonesched.cli.image:image", "Manage images: names, and properties for filters."),
+    "host": Noun("zonesched.cli.host:host", "Manage the local hosts of this zone (admin)."),
+    "aggregate": Noun(
+        "zonesched.cli.aggregate:aggregate", "Manage groups of local hosts and their metadata."
+    ),
+    "service": Noun("zonesched.cli.service:service", "Enable, disable or remove hosts and agents (admin)."),
+    "availability-zone": Noun(
+        "zonesched.cli.availability_zone:availability_zone",
+        "List the availability zones that a boot may name.",
+    ),
+    "user": Noun("zonesched.cli.user:user", "Manage people, agents and parents that call this zone."),
+    "limit": Noun("zonesched.cli.limit:limit", "Show and override quotas of projects and parents."),
+    "quota": Noun("zonesched.cli.quota:quota", "Show and set the quotas of a project; -1 is no limit."),
+    "keypair": Noun("zonesched.cli.keypair:keypair", "Manage the key pairs that a boot may name."),
+    "audit": Noun("zonesched.cli.audit:audit", "Find inconsistencies of a zone, and repair them."),
+    "replay": Noun("zonesched.cli.replay:replay", "Repeat a recorded decision offline."),
+    "key": Noun("zonesched.cli.key:key", "Generate keys for a zone's configuration."),
+    "config": Noun("zonesched.cli.config:config", "Check a zone's configuration, and print samples."),
+    "db": Noun("zonesched.cli.database:db", "Manage a zone's database, and copies of it."),
+    "client-config": Noun(
+        "zonesched.cli.client_config:client_config", "Print a clouds.yaml for OpenStack's clients."
+    ),
+    "completion": Noun("zonesched.cli.completion:completion", "Print the completion script of a shell."),
 }
 
 REFUSED, USAGE, UNREACHABLE, MISSING = 1, 2, 3, 4
 
 
+class Listing(click.Group):
+    """The nouns with the first sentence of their help, and no commands."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(NOUNS)
+
+
+LISTING = Listing(commands={name: click.Command(name, help=noun.help) for name, noun in NOUNS.items()})
+
+
 class LazyGroup(CommandGroup):
-    """Imports the module of a noun on first use, so that a command does not load the others."""
+    """Imports the module of a noun when it is used, so that a command does not load the others.
+
+    Neither the list of commands nor the completion of a noun loads any.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(NOUNS)
@@ -59,9 +91,16 @@ class LazyGroup(CommandGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in NOUNS:
             return None
-        module, _, name = NOUNS[cmd_name].partition(":")
+        module, _, name = NOUNS[cmd_name].place.partition(":")
         command: click.Command = getattr(importlib.import_module(module), name)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        LISTING.format_commands(ctx, formatter)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        nouns = LISTING.shell_complete(click.Context(LISTING), incomplete)
+        return [*nouns, *click.Command.shell_complete(self, ctx, incomplete)]
 
 
 @click.command(cls=LazyGroup)
