@@ -10,13 +10,20 @@ import numpy.typing as npt
 
 from zonesched.model.arrays import Floats, Hashes, Ints
 
+_NO_INDICES: Ints = np.zeros(0, dtype=np.int64)
+
 
 def best(weights: Ints, ties: Callable[[Ints], Hashes], count: int) -> Ints:
     """Return the indices of the `count` best, best first. Call `ties` only where the order depends on it."""
     if count < len(weights):
-        limit = smallest(weights, count)
-        below = np.flatnonzero(weights < limit)
-        tied = np.flatnonzero(weights == limit)
+        below: Ints = _NO_INDICES
+        # Many hosts are alike, so mostly there are enough of the lowest weight.
+        limit = weights.min()
+        tied: Ints = (weights == limit).nonzero()[0]
+        if len(tied) < count:
+            limit = smallest(weights, count)
+            below = (weights < limit).nonzero()[0]
+            tied = (weights == limit).nonzero()[0]
         missing = count - len(below)
         if missing < len(tied):
             values = ties(tied)

@@ -14,14 +14,14 @@ have changed; if a filter or a weigher is not built in, and might read anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 
 import numpy as np
 
 from zonesched.filters.contract import BaseHostFilter
 from zonesched.filters.registry import BUILT_IN as BUILT_IN_FILTERS
-from zonesched.model.arrays import Ints
+from zonesched.model.arrays import Bools, Floats, Ints
 from zonesched.model.build_plan import FunnelStep
 from zonesched.model.host_table import HostTable
 from zonesched.model.host_view import HostView
@@ -32,8 +32,8 @@ from zonesched.scheduler.best import smallest
 from zonesched.scheduler.free_slots import have_free_slots
 from zonesched.scheduler.funnel import Survivors, answers_of
 from zonesched.scheduler.offer import OfferRequest
-from zonesched.scheduler.scale import choose_scale, has_extent, to_weight
-from zonesched.scheduler.score import Raw, checked_raw, raw_of_some, raw_values, scores, weigh
+from zonesched.scheduler.scale import Range, choose_scale, has_extent, to_weight
+from zonesched.scheduler.score import Raw, range_and_ends, raw_values, scores, scores_of_raw, weigh
 from zonesched.scheduler.selection import asked_again
 from zonesched.scheduler.shortlist import shortlist
 from zonesched.weights.contract import BaseHostWeigher
@@ -53,6 +53,51 @@ class Weighed:
     hosts: HostView
     weights: Ints
     weighing: ScoreWeighing
+
+
+class _RawValues:
+    """Raw values of a weigher, one per row, and their range over some hosts.
+
+    While the hosts that have the ends of the range keep their values, other hosts cannot narrow it.
+    """
+
+    __slots__ = ("_ends", "_name", "range", "values")
+
+    def __init__(self, name: str, values: Floats, hosts: HostView) -> None:
+        """`values`: one per host of `hosts.read_of`, which this keeps. Raise WeigherFailed."""
+        self._name = name
+        self.values = values
+        self.range: Range
+        self._ends: tuple[int, int]
+        self._look_through(hosts)
+
+    def update(self, rows: Sequence[int], changed: Ints, values: Floats, hosts: HostView) -> bool:
+        """Write new values of the changed rows, which are hosts; tell whether the range is another one now.
+
+        `rows` is `changed` as a list. Raise WeigherFailed.
+        """
+        now = values.tolist()
+        if now == self.values[changed].tolist():
+            return False
+        self.values[changed] = values
+        before = self.range
+        low, high = before.low, before.high
+        lowest, highest = self._ends
+        # A NaN is not within the range either.
+        if lowest in rows or highest in rows or not all(low <= value <= high for value in now):
+            self._look_through(hosts)
+        return self.range != before
+
+    def of(self, hosts: HostView) -> Raw:
+        """Return the raw values of all hosts of a request."""
+        return Raw(self.values, self.range, hosts.read_of)
+
+    def of_some(self, hosts: HostView) -> Raw:
+        """Return the raw values of some of the hosts."""
+        return Raw(self.values[hosts.rows], self.range, hosts)
+
+    def _look_through(self, hosts: HostView) -> None:
+        self.range, self._ends = range_and_ends(self._name, self.values, hosts, hosts.read_of)
 
 
 def may_be_kept(request: OfferRequest) -> bool:
@@ -99,8 +144,10 @@ class KeptSelection:
         self._of = (request.spec, request.context)
         # Without what the first request's view has cached.
         self._hosts = survivors.hosts.of_request(request.spec, request.context, NO_DEADLINE)
-        self._raw: dict[str, Raw] = {}
+        self._raw: dict[str, _RawValues] = {}
         self._weighing = ScoreWeighing(())
+        # The scale of the kept hosts; None if a range has changed since.
+        self._own: ScoreWeighing | None = None
         # Rows of the weighed hosts, in order; every other host weighs more than `_limit`.
         self._near: Ints = np.zeros(0, dtype=np.int64)
         self._weights: Ints = np.zeros(0, dtype=np.int64)
@@ -123,7 +170,7 @@ class KeptSelection:
         for name in _weighers_of(weighing, is_given=_given(hosts.spec) is not None):
             raw = raw_values(name, self._weighers.named(name), hosts, hosts.spec)
             # A copy: most are columns of the table, of which the next request has to see the changes.
-            self._raw[name] = replace(raw, values=raw.values.copy(), read_of=self._hosts.read_of)
+            self._raw[name] = _RawValues(name, raw.values.copy(), hosts)
         return self._weigh_all(hosts, weighing, wanted)
 
     def weigh_again(self, request: OfferRequest, wanted: int) -> Weighed | None:
@@ -136,53 +183,58 @@ class KeptSelection:
             return None
         hosts = self._hosts.of_request(request.spec, request.context, request.deadline)
         rows = hosts.pick(changed)
-        if len(changed) and not (hosts.have_rows(*changed.tolist()) and self._pass(rows)):
-            return None
-        self._read(hosts, rows, changed)
+        raw: Mapping[str, Floats] = {}
+        if len(changed):
+            if not (hosts.have_rows(*changed.tolist()) and self._pass(rows)):
+                return None
+            raw = self._read(hosts, rows, changed)
         weighing = given or self._scale()
-        is_weighed = weighing == self._weighing and wanted <= self._wanted and self._reweigh(rows, changed)
+        is_weighed = (
+            weighing == self._weighing and wanted <= self._wanted and self._reweigh(rows, changed, raw)
+        )
         self._mark = log.mark
         if not is_weighed:
+            hosts.cache.update({name: of_all.of(hosts) for name, of_all in self._raw.items()})
             return self._weigh_all(hosts, weighing, wanted)
         return Weighed(hosts.pick(self._near), self._weights, weighing)
 
     def name_raw_values(self, hosts: HostView) -> None:
         """Put the raw values of some of the hosts into the cache of their view."""
         for name, raw in self._raw.items():
-            hosts.cache[name] = raw_of_some(raw, hosts)
+            hosts.cache[name] = raw.of_some(hosts)
 
     def _pass(self, rows: HostView) -> bool:
-        if not have_free_slots(rows, 1).all():
-            return False
-        return all(bool(answers_of(one, rows, rows.spec).all()) for one in self._asked_again)
+        return _are_all(have_free_slots(rows, 1)) and all(
+            _are_all(answers_of(one, rows, rows.spec)) for one in self._asked_again
+        )
 
-    def _read(self, hosts: HostView, rows: HostView, changed: Ints) -> None:
-        """Bring the raw values up to date, and put them into the views' caches."""
-        for name, before in self._raw.items():
-            found = Raw(before.values, before.range, hosts.read_of)
-            if len(changed):
-                values = weigh(name, self._weighers.named(name), rows, rows.spec)
-                if (found.values[changed] != values).any():
-                    found.values[changed] = values
-                    found = checked_raw(name, found.values, hosts)
-                rows.cache[name] = Raw(values, found.range, rows)
-            self._raw[name] = hosts.cache[name] = found
+    def _read(self, hosts: HostView, rows: HostView, changed: Ints) -> Mapping[str, Floats]:
+        """Bring the raw values up to date; return those of the changed hosts by weigher."""
+        numbers = changed.tolist()
+        found = {}
+        for name, raw in self._raw.items():
+            values = found[name] = weigh(name, self._weighers.named(name), rows, rows.spec)
+            if raw.update(numbers, changed, values, hosts):
+                self._own = None
+        return found
 
     def _scale(self) -> ScoreWeighing:
         """Return the scale of the kept hosts."""
-        return ScoreWeighing(
-            tuple(choose_scale(name, self._weighers, raw.range) for name, raw in self._raw.items())
-        )
+        if self._own is None:
+            self._own = ScoreWeighing(
+                tuple(choose_scale(name, self._weighers, raw.range) for name, raw in self._raw.items())
+            )
+        return self._own
 
-    def _reweigh(self, rows: HostView, changed: Ints) -> bool:
+    def _reweigh(self, rows: HostView, changed: Ints, raw: Mapping[str, Floats]) -> bool:
         """Weigh the changed hosts; False if a host that is not among the weighed may be among the best."""
         if len(changed):
-            weights = to_weight(scores(self._weighers, self._weighing, rows, rows.spec))
-            at = np.searchsorted(self._near, changed)
+            weights = to_weight(scores_of_raw(self._weighers, self._weighing, rows, raw))
+            at = self._near.searchsorted(changed)
             at[at == len(self._near)] = 0
             is_near = self._near[at] == changed
             self._weights[at[is_near]] = weights[is_near]
-            if (weights[~is_near] <= self._limit).any():
+            if np.count_nonzero(weights[~is_near] <= self._limit):
                 return False
         return bool(np.count_nonzero(self._weights <= self._limit) >= self._wanted)
 
@@ -223,6 +275,11 @@ def kept_in(table: HostTable) -> Shelf:
 def is_reusable(survivors: Survivors) -> bool:
     """Tell whether there are survivors, and so many of all hosts that columns are read as a whole."""
     return survivors.complete and len(survivors.hosts) > 0 and survivors.hosts.read_of.is_whole
+
+
+def _are_all(answers: Bools) -> bool:
+    """Tell whether all are true; `all` of NumPy takes several times longer for a few."""
+    return bool(np.count_nonzero(answers) == len(answers))
 
 
 def _given(spec: RequestSpec) -> ScoreWeighing | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import isfinite
@@ -56,30 +56,30 @@ def raw_values(name: str, weigher: BaseHostWeigher, hosts: HostView, spec: Reque
     return known
 
 
-def checked_raw(name: str, values: Floats, hosts: HostView) -> Raw:
-    """Return the raw values, one per host of `hosts.read_of`, with their range. Raise WeigherFailed."""
-    return Raw(values, _checked_range(name, values, hosts, hosts.read_of), hosts.read_of)
-
-
-def raw_of_some(raw: Raw, hosts: HostView) -> Raw:
-    """Select the raw values of some hosts; `raw` has one per row of their table."""
-    return Raw(raw.values[hosts.rows], raw.range, hosts)
-
-
 def _checked_range(name: str, values: Floats, hosts: HostView, read_of: HostView) -> Range:
+    return range_and_ends(name, values, hosts, read_of)[0]
+
+
+def range_and_ends(
+    name: str, values: Floats, hosts: HostView, read_of: HostView
+) -> tuple[Range, tuple[int, int]]:
+    """Return the range of raw values, and where a host has its low end and one its high end.
+
+    `values`: one per host of `read_of`. Raise WeigherFailed if one of a host is not finite.
+    """
     searched = _searchable(values)
-    lowest, highest = searched.argmin(), searched.argmax()
-    found = float(values[lowest]), float(values[highest])
-    if read_of is not hosts and not (
-        isfinite(found[0]) and isfinite(found[1]) and hosts.have_rows(lowest, highest)
-    ):
-        values = values[hosts.rows]
-        found = float(values.min()), float(values.max())
+    lowest, highest = int(searched.argmin()), int(searched.argmax())
+    low, high = float(values[lowest]), float(values[highest])
+    if read_of is not hosts and not (isfinite(low) and isfinite(high) and hosts.have_rows(lowest, highest)):
+        rows = hosts.row_numbers
+        some = values[rows]
+        lowest, highest = int(rows[some.argmin()]), int(rows[some.argmax()])
+        low, high = float(values[lowest]), float(values[highest])
     # NumPy returns a NaN as both the lowest and the highest value.
-    if not (isfinite(found[0]) and isfinite(found[1])):
+    if not (isfinite(low) and isfinite(high)):
         log.error("weigher %s gave no finite number for a host", name)
         raise WeigherFailed(name)
-    return Range(*found)
+    return Range(low, high), (lowest, highest)
 
 
 def _searchable(values: Floats) -> Floats:
@@ -158,15 +158,18 @@ def parts_of_each_host(
     """Return the parts of each host's score; an amount beyond float64 becomes the largest float64."""
     count = len(hosts)
     found = []
-    for part in _parts(weighers, weighing, hosts, spec)[1]:
-        with np.errstate(over="ignore", invalid="ignore"):
-            amounts = part.amounts(slice(0, count), np.empty(count))
-        if not np.isfinite(amounts).all():
-            amounts = np.nan_to_num(amounts)
+    parts = _parts(weighers, weighing, hosts, spec)[1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        all_amounts = [part.amounts(slice(0, count), np.empty(count)) for part in parts]
+    for part, amounts in zip(parts, all_amounts, strict=True):
+        listed = amounts.tolist()
+        # The hosts are few: as a list they are looked through faster.
+        if not all(map(isfinite, listed)):
+            listed = np.nan_to_num(amounts).tolist()
         each = part.multiplier
         multipliers = each.tolist() if isinstance(each, np.ndarray) else [each] * count
         names = [part.scale.weigher] * count
-        columns = zip(names, part.raw.tolist(), multipliers, amounts.tolist(), strict=True)
+        columns = zip(names, part.raw.tolist(), multipliers, listed, strict=True)
         found.append(list(map(ScorePart._make, columns)))
     return found
 
@@ -174,16 +177,36 @@ def parts_of_each_host(
 def scores(weighers: HostWeighers, weighing: ScoreWeighing, hosts: HostView, spec: RequestSpec) -> Floats:
     """Return the sums of the scaled raw values. Raise WeighingUnknown, WeigherFailed."""
     read_of, parts = _parts(weighers, weighing, hosts, spec)
-    total = np.zeros(len(read_of))
-    scratch = np.empty(min(len(total), BLOCK))
+    total = _sums(parts, len(read_of))
+    return _checked(total if read_of is hosts else total[hosts.rows], weighing)
+
+
+def scores_of_raw(
+    weighers: HostWeighers, weighing: ScoreWeighing, hosts: HostView, raw: Mapping[str, Floats]
+) -> Floats:
+    """Variant of `scores` for hosts whose raw values are known, by weigher. Raise WeigherFailed."""
+    parts = []
+    for scale in weighing.scales:
+        if has_extent(scale):
+            multiplier = weighers.multipliers(scale.weigher, scale.multiplier, hosts)
+            if is_any(multiplier):
+                parts.append(Part(raw[scale.weigher], scale, multiplier))
+    return _checked(_sums(parts, len(hosts)), weighing)
+
+
+def _sums(parts: Sequence[Part], count: int) -> Floats:
+    total = np.zeros(count)
+    scratch = np.empty(min(count, BLOCK))
     # A value beyond float64 becomes infinite and can still be ordered; only inf - inf cannot.
     with np.errstate(over="ignore", invalid="ignore"):
-        for block in blocks(len(total)):
+        for block in blocks(count):
             sums = total[block]
             for part in parts:
                 sums += part.amounts(block, scratch[: len(sums)])
-    if read_of is not hosts:
-        total = total[hosts.rows]
+    return total
+
+
+def _checked(total: Floats, weighing: ScoreWeighing) -> Floats:
     if np.isnan(total.min()):
         raise WeigherFailed(" + ".join(scale.weigher for scale in weighing.scales))
     return total
