@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -59,3 +60,40 @@ def test_an_event_of_the_wrong_form_costs_no_other_instance() -> None:
     Agent(zone, ForgetsTheKey(DriverSettings(), clock), clock, [InventoryHost("h1")], Rhythm()).step()
 
     assert zone.status == {A: "BUILD", B: "ACTIVE"}
+
+
+@pytest.mark.parametrize("wrong", [None, "soon", math.nan, RuntimeError("no hypervisor")], ids=repr)
+def test_a_wrong_time_of_the_next_event_is_logged_once_and_the_driver_polled_with_the_zone(
+    wrong: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    class ForgetsTheTime(FakeDriver):
+        told: Any = 60.0
+
+        def next_event_s(self) -> float:
+            if isinstance(self.told, Exception):
+                raise self.told
+            told: float = self.told
+            return told
+
+    # given an agent whose driver has told it a time at its start
+    clock = FakeClock()
+    driver = ForgetsTheTime(DriverSettings(build_seconds=1.0), clock)
+    zone, rhythm = ZoneStandIn([A]), Rhythm(poll_s=2.0)
+    agent = Agent(zone, driver, clock, [InventoryHost("h1")], rhythm)
+    # when it tells none any more
+    driver.told = wrong
+    pauses = []
+    for _ in range(3):
+        pauses.append(agent.step())
+        clock.advance(rhythm.poll_s)
+    # then its events are heard at each poll of the zone, and the log has one line
+    assert pauses == [rhythm.poll_s] * 3
+    assert zone.status == {A: "ACTIVE"}
+    (said,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert said.startswith("next_event_s of the driver ") and repr(wrong) in said
+    # until it has told one and again none
+    driver.told = 60.0
+    agent.step()
+    driver.told = wrong
+    agent.step()
+    assert caplog.text.count("next_event_s of the driver") == 2

@@ -17,7 +17,7 @@ from zonesched import tracing
 from zonesched.compute.client import BATCH, ZoneIdentity
 from zonesched.compute.connection import ZoneRefused, ZoneUnavailable
 from zonesched.compute.driver import DRIVER_FAILED, Driver, HasConsole, ask
-from zonesched.compute.driver_events import found_at_start, readable
+from zonesched.compute.driver_events import NextEvent, found_at_start, readable
 from zonesched.compute.inventory import InventoryHost
 from zonesched.compute.lease import Lease
 from zonesched.compute.machine import (
@@ -127,6 +127,7 @@ class Agent:
         self._renew_at = math.inf if is_settled else clock.monotonic()
         self._take([found_at_start(ask(driver, "found", Iterable))])
         ask(driver, "next_event_s", int | float)
+        self._next_event = NextEvent(driver)
 
     @property
     def has_lapsed(self) -> bool:
@@ -380,7 +381,7 @@ class Agent:
     def _pause_s(self) -> float:
         now = self._clock.monotonic()
         call_at = self._call_at if self._failures else min(self._beat_at, self._fetch_at, self._renew_at)
-        pause_s = max(0.0, min(call_at - now, self._driver.next_event_s()))
+        pause_s = max(0.0, min(call_at - now, self._next_event.in_s()))
         self._step_at = now + pause_s
         return pause_s
 

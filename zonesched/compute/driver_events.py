@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterable, Sequence
 from typing import TypeGuard
 
 from zonesched.compute.desired_state import Observed, Power
+from zonesched.compute.driver import Driver
 from zonesched.compute.machine import Built, Changed, Destroyed, DriverEvent, Failed, Fenced, Found, Key, Left
 from zonesched.errors import ConfigError
+from zonesched.plugin import ANY_ERROR
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +31,35 @@ def found_at_start(keys: Iterable[Key]) -> Found:
     if not _has_its_form(found):
         raise ConfigError(f"The driver's found() must return keys, and returned {found.keys!r}.")
     return found
+
+
+class NextEvent:
+    """The time until a driver's next event. A wrong answer is logged once, and counts as no event."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._is_wrong = False
+
+    def in_s(self) -> float:
+        """Return the seconds until `poll` is expected to have events; infinity also where nobody knows."""
+        try:
+            answer: object = self._driver.next_event_s()
+        except ANY_ERROR as error:
+            return self._unknown(f"failed: {error!r}")
+        if isinstance(answer, int) or (isinstance(answer, float) and not math.isnan(answer)):
+            self._is_wrong = False
+            return answer
+        return self._unknown(f"gave {answer!r}")
+
+    def _unknown(self, why: str) -> float:
+        if not self._is_wrong:
+            log.error(
+                "next_event_s of the driver %s %s: it is polled with the zone",
+                type(self._driver).__qualname__,
+                why,
+            )
+        self._is_wrong = True
+        return math.inf
 
 
 def _is_event(event: object) -> TypeGuard[DriverEvent]:
