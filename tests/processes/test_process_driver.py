@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 import resource
 import shutil
@@ -21,10 +22,11 @@ import pytest
 
 from tests.builders.clock import FakeClock
 from tests.builders.dead_folder import dead_folder
-from zonesched.compute import launcher, process_table, removal
+from zonesched.compute import launcher, lease, process_table, removal
 from zonesched.compute.desired_state import Desired, Observed, Power, RebootType
 from zonesched.compute.driver import DriverSettings, load_driver
 from zonesched.compute.instance_folder import InstanceFolder, Status
+from zonesched.compute.lease import Lease
 from zonesched.compute.machine import Built, Changed, Destroyed, DriverEvent, Failed, Key, Left, Wanted
 from zonesched.compute.process import ProcessDriver, cpus_for
 from zonesched.compute.process_instance import WATCH_S, ProcessInstance
@@ -135,6 +137,27 @@ def run(bench: Bench, driver: ProcessDriver, one: Wanted | None = None) -> Proce
     driver.spawn(one)
     bench.until(driver, Built(one.key))
     return bench.process(one.key)
+
+
+@pytest.mark.parametrize(
+    "left", ["", "\x00" * 40, '{"term": 7, "until_s": 1e9, "boot_id": ""}', None], ids=repr
+)
+def test_a_lease_file_that_is_damaged_under_an_agent_that_does_not_fence_is_written_anew(
+    bench: Bench, left: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    # given an agent that does not fence any more, and whose folder has a lease since it did
+    driver = bench.driver()
+    driver.hold(Lease(3, math.inf))
+    file = bench.folder / "instances" / lease.FILE
+    # when a bad disk damages or loses the file
+    if left is None:
+        file.unlink()
+    else:
+        file.write_text(left)
+    # then what is built starts all the same, and later agents find the lease
+    run(bench, driver)
+    assert lease.read(file.parent) == Lease(3, math.inf)
+    assert caplog.text.count("is written anew") == 1
 
 
 def test_it_is_found_by_its_name() -> None:

@@ -190,7 +190,18 @@ class ProcessDriver:
     def _may_launch(self) -> bool:
         return self._lease.is_held(self._around.monotonic())
 
+    def _mend_lease(self) -> None:
+        """Write the lease of an agent that does not fence anew where its file is damaged.
+
+        Launchers start nothing without it, and such an agent has no renewals. Raises OSError.
+        """
+        if self._lease.until_s < math.inf or lease.read(self._root) == self._lease:
+            return
+        log.error("%s is damaged, and is written anew", self._root / lease.FILE)
+        lease.write(self._root, self._lease)
+
     def _launch(self, folder: InstanceFolder) -> subprocess.Popen[bytes]:
+        self._mend_lease()
         # In a session of its own, so that no signal to the agent's reaches it.
         launched = subprocess.Popen(
             [sys.executable, "-I", "-S", str(launcher.__file__), str(folder.path), str(self._lease.term)],
