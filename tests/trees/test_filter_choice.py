@@ -24,6 +24,7 @@ from zonesched.model.own_zone import OWN_HINTS, ChosenFilters
 from zonesched.model.request_spec import RequestSpec
 from zonesched.model.request_wire import spec_from_row, spec_to_row, spec_to_wire
 from zonesched.scheduler.base_scheduler import Offer, OfferRequest
+from zonesched.services import background
 
 pytestmark = pytest.mark.once
 
@@ -454,6 +455,26 @@ def test_a_weigher_that_fails_for_all_hosts_is_not_left_out_because_there_are_ch
     shown = root.client().get(f"/reservations/{made.json['reservation_id']}").json["reservation"]
     assert [line["code"] for line in shown["reasons"]] == ["weigher_failed"]
     assert shown["why"]["own"]["steps"] == [{"filter": path, "code": "weigher_failed"}]
+
+
+def test_a_zone_says_once_which_weigher_has_no_range_in_which_child(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    # given two children, in one of which a weigher fails on all hosts
+    tree, path = Tree(tmp_path), "tests.builders.own_plugins.BrokenWeigher"
+    root = tree.add("root", weight_classes=["RAMWeigher", path, "CPUWeigher"])
+    tree.add("whole", parent="root", hosts_=[a_host("w1")], weight_classes=["RAMWeigher", "CPUWeigher"])
+    tree.add("broken", parent="root", hosts_=[a_host("b1")], weight_classes=["RAMWeigher", path])
+    tree.add("empty", parent="root", weight_classes=["RAMWeigher"])
+    for _ in range(3):
+        background.poll_children(root.zone)
+
+    said = [r.getMessage().partition(":")[0] for r in caplog.records if "reports no range" in r.getMessage()]
+
+    assert said == [
+        f"child zone whole reports no range of {path}",
+        f"child zone broken reports no range of CPUWeigher, {path}",
+    ]
 
 
 @pytest.mark.parametrize("name", ["NanWeigher", "InfiniteWeigher"])

@@ -14,6 +14,7 @@ from zonesched.services.boot.batch import Begun
 from zonesched.services.children.pending_calls import PendingCalls
 from zonesched.services.children.returned import ready_ids, wake_waiting_for
 from zonesched.services.children.sync import Sync
+from zonesched.services.children.unranged_weighers import log_new, unranged
 from zonesched.services.hosts import automatic_evacuation, services
 from zonesched.services.hosts.membership import Membership
 from zonesched.services.moves import mover
@@ -86,8 +87,9 @@ def _unless_restored(zone: Zone, step: Callable[[], float]) -> float:
 
 def poll_children(zone: Zone) -> float:
     """Ask the children whose turn it is how they are; what waits for one that is back goes on at once."""
-    before = ready_ids(zone.children)
+    before, unranged_before = ready_ids(zone.children), unranged(zone.children, zone.schedulers)
     pause_s = float(zone.conf.zone_db_check_interval) / zone.children.poll()
+    log_new(unranged_before, unranged(zone.children, zone.schedulers))
     naming.tell_restored(zone)
     if zone.restored.is_under_way:
         read_from_children.read_all(zone)
