@@ -89,13 +89,26 @@ def test_what_nobody_confirms_is_given_back(stage: Stage) -> None:
 
 
 def test_a_reservation_is_for_one_request(stage: Stage) -> None:
+    """Its instances may have been resized or rebuilt since, and come with another flavor or image."""
+    assert stage.send(stage.good()).status == 202
+    other = replace(stage.spec, hints={"level": "1"})
+    blob = offered(stage.tree, "leaf", "parent-root", other)[0]
+
+    answer = stage.send(Attempted(blob, other, uuid=UUID.format(2)))
+
+    assert (answer.status, answer.json["badRequest"]["error_code"]) == (400, "blob_refused")
+
+
+def test_an_instance_of_a_reservation_may_come_with_the_image_that_it_was_rebuilt_from(stage: Stage) -> None:
     assert stage.send(stage.good()).status == 202
     other = replace(stage.spec, image=Image("other", "other"))
     blob = offered(stage.tree, "leaf", "parent-root", other)[0]
 
     answer = stage.send(Attempted(blob, other, uuid=UUID.format(2)))
 
-    assert (answer.status, answer.json["badRequest"]["error_code"]) == (400, "blob_refused")
+    assert (answer.status, answer.json["builds"][0]["state"]) == (202, "held")
+    images = rows(stage.tree, "leaf", "SELECT uuid, image FROM instance_states")
+    assert [(uuid, json.loads(image)["id"]) for uuid, image in images] == [(UUID.format(2), "other")]
 
 
 def test_an_instance_of_a_reservation_may_come_with_the_flavor_that_it_was_resized_to(stage: Stage) -> None:

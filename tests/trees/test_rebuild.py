@@ -91,6 +91,7 @@ class Scene:
 
 
 X86 = {"supported_instances": [["x86_64", "qemu", "hvm"]]}
+AARCH64 = {"supported_instances": [["aarch64", "qemu", "hvm"]]}
 IMAGES: dict[str, dict[str, Any]] = {
     OLD: {},
     NEW: {"properties": {"hw_architecture": "x86_64"}},
@@ -398,9 +399,64 @@ def test_a_server_that_comes_back_is_counted_by_the_image_that_it_is_built_from(
     scene.agent.rebuilds.clear()
     scene.go_on()
 
-    # then its host counts the image of the boot until it is rebuilt, in memory as in its rows
-    assert placed == [{"{}": 1}] * 2
-    assert counted() == [{'{"hw_architecture":"x86_64"}': 1}] * 2
+    # then its host counts that image from then on, in memory as in its rows
+    assert placed == counted() == [{'{"hw_architecture":"x86_64"}': 1}] * 2
+
+
+@pytest.mark.parametrize("zones", [1, 3])
+def test_a_rebuilt_server_is_unshelved_where_its_image_runs_and_built_from_that_alone(
+    tmp_path: Path, zones: int
+) -> None:
+    # given a server that was rebuilt on the x86 host, where no image was asked for at first
+    tree = Tree(tmp_path)
+    hosts_ = [a_host("x86", capabilities=X86), a_host("arm", capabilities=AARCH64, ram_mb=1_000_000)]
+    names = ["root", "region", "leaf"][:zones]
+    for number, name in enumerate(names):
+        tree.add(name, parent=names[number - 1] if number else "", hosts_=hosts_ if name == names[-1] else ())
+    tree.poll()
+    root, leaf = tree.nodes["root"].client(), tree.nodes[names[-1]]
+    root.post("/flavors", FLAVOR)
+    for name in (OLD, NEW):
+        root.post("/images", {"image": {"id": f"id-{name}", "name": name, **IMAGES[name]}})
+    agent = PlayedAgent(leaf)
+
+    def act(path: str, body: Any) -> list[tuple[str, str | None, str]]:
+        assert root.post(path, body).status == 202
+        go_on(tree, agent)
+        (server,) = root.get("/servers/detail").json["servers"]
+        return [(server["status"], server["image"]["id"], line["host"]) for line in agent.work()]
+
+    def enable(host: str, status: str) -> None:
+        assert leaf.client().call("PUT", f"/os-hosts/{host}", {"status": status}).status == 200
+
+    enable("arm", "disable")
+    act("/servers", {"server": {"name": "vm", "flavorRef": "small", "imageRef": OLD}})
+    (uuid,) = agent.rebuilds
+    path = f"/servers/{uuid}/action"
+    act(path, rebuild(NEW))
+    act(path, {"shelve": None})
+    # when the x86 host takes no servers, then it rests on, and no other host gets it
+    enable("arm", "enable")
+    enable("x86", "disable")
+    assert act(path, {"unshelve": None}) == []
+    (resting,) = root.get("/servers/detail").json["servers"]
+    assert (resting["status"], resting["image"]["id"]) == ("SHELVED_OFFLOADED", "id-new")
+    # and when that host takes servers again, it is built there once
+    enable("x86", "enable")
+    agent.rebuilds.clear()
+    assert act(path, {"unshelve": None}) == [("ACTIVE", "id-new", "x86")]
+    assert [line["image"]["id"] for line in agent.work()] == ["id-new"]
+    assert agent.rebuilds == {uuid: []}
+    actions = root.get(f"/servers/{uuid}/os-instance-actions").json["instanceActions"]
+    assert [line["error_code"] for line in actions[:2]] == ["", "no_valid_host"]
+    # and it can be rebuilt again
+    act(path, rebuild(OLD))
+    assert (agent.rebuilds, root.get(f"/servers/{uuid}").json["server"]["image"]["id"]) == (
+        {uuid: [OLD]},
+        "id-old",
+    )
+    for node in tree.nodes.values():
+        assert list(audit.run(node.zone)) == list(audit_edges.across_edges(node.zone)) == []
 
 
 def test_an_image_named_before_such_names_were_refused_is_taken_down_the_tree_and_back(scene: Scene) -> None:

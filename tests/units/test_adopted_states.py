@@ -46,6 +46,12 @@ def test_an_image_is_taken_over_with_a_rebuild_that_the_rows_lack(
     assert not replace(after, observed=Observed(2, rebuilds=reported)).is_rebuilding
 
 
+def test_the_image_of_a_place_without_a_rebuild_is_the_one_that_the_child_was_asked_for() -> None:
+    after = adopted(Observed(2), rebuilds=0, resizes=NO_RESIZES)
+
+    assert (after.image, after.desired.image, after.rebuilt_by) == (THEIRS, THEIRS, 0)
+
+
 @pytest.mark.parametrize(
     ("known", "reported", "settled", "desired"),
     [

@@ -15,7 +15,6 @@ from zonesched.model.instance_flavor import InstanceFlavor
 from zonesched.model.instance_image import AS_BOOTED, InstanceImage
 from zonesched.model.observed_state import NO_MOVES, NO_RESIZES, MoveCounts, Observed, Power, Resizes
 from zonesched.model.placement import BUILDING_STATUSES, InstanceStatus
-from zonesched.model.request_spec import Image
 
 
 class RebootType(enum.Enum):
@@ -28,7 +27,7 @@ class Desired:
     """The state that an instance should have. A later generation replaces an earlier one whole.
 
     `reboots`: the generation of the last reboot, later than that of any which rows put back from a copy lack.
-    `rebuilds` counts all that were ever asked for. So a repeated message is no second one.
+    `rebuilds` counts all that were asked for at its place. So a repeated message is no second one.
     `image`: the one of the last rebuild; `flavor`: the one of the last resize that was not reverted.
     """
 
@@ -322,9 +321,8 @@ def judge(
 
 
 def at_new_place(state: InstanceState, power: Power) -> Desired:
-    """Return the desired state at a new place: of its own flavor, and with its own image built again."""
-    generation, rebuilds = state.desired.generation + 1, int(isinstance(state.image, Image))
-    return Desired(generation, power, rebuilds=rebuilds, image=state.image, flavor=state.present_flavor)
+    """Return the desired state at a new place, which is asked for with its own flavor and image."""
+    return Desired(state.desired.generation + 1, power, image=state.image, flavor=state.present_flavor)
 
 
 def expected_status(status: InstanceStatus, state: InstanceState) -> Status:

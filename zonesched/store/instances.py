@@ -11,15 +11,14 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.instance_flavor import InstanceFlavor
-from zonesched.model.instance_image import AS_BOOTED
 from zonesched.model.observed_state import Power
 from zonesched.model.placement import BUILDING_STATUSES, CLAIMING, ENDED_STATUSES, InstanceStatus
+from zonesched.model.present_request import AS_REQUESTED, PresentForm
 from zonesched.model.request_spec import Flavor, Image, RequestSpec
 from zonesched.store import instance_actions, moves, outcomes
 from zonesched.store import tables as t
 from zonesched.store.alike_rows import AlikeRows
-from zonesched.store.instance_states import PRESENT_FLAVOR, flavor_from_text
+from zonesched.store.instance_states import PRESENT_FLAVOR, flavor_from_text, image_from_text
 from zonesched.store.outcomes import BecameActive, BecameError, InstancesAccepted
 from zonesched.store.prepared import Prepared, is_in, one_of
 
@@ -52,6 +51,7 @@ _MEMBERS = Prepared(
         COLUMNS.failed_builds,
         (sa.func.coalesce(_observed_power, "") == Power.OFFLOADED.value).label("is_unshelving"),
         PRESENT_FLAVOR.label("flavor"),
+        sa.func.coalesce(t.instance_states.c.image, "").label("image"),
     )
     .outerjoin_from(t.instances, t.instance_states, t.instance_states.c.uuid == COLUMNS.uuid)
     .where(*_IN_RESERVATION)
@@ -172,7 +172,7 @@ class Member(NamedTuple):
     """Progress of one instance of a boot, read by the worker after each step; fields as in `Instance`.
 
     `is_unshelving`: it was built once, is offloaded, and where its status is BUILD it is to be placed again.
-    `flavor`: the one that it has by now.
+    `form`: the flavor and the image that it has by now.
     """
 
     uuid: str
@@ -181,7 +181,7 @@ class Member(NamedTuple):
     reason: str
     failed_builds: int
     is_unshelving: bool = False
-    flavor: InstanceFlavor = AS_BOOTED
+    form: PresentForm = AS_REQUESTED
 
 
 class CurrentStatus(NamedTuple):
@@ -216,9 +216,15 @@ def members(tx: Connection, caller_id: str, reservation_id: str) -> list[Member]
     """Return the progress of each instance of a caller's reservation, in order of their position."""
     rows = _MEMBERS.all(tx, reservation=reservation_id, caller=caller_id)
     return [
-        Member(uuid, _STATUS_OF[status], attempt, reason, failed, bool(offloaded), flavor_from_text(flavor))
-        for uuid, status, attempt, reason, failed, offloaded, flavor in rows
+        Member(uuid, _STATUS_OF[status], attempt, reason, failed, bool(offloaded), _form(flavor, image))
+        for uuid, status, attempt, reason, failed, offloaded, flavor, image in rows
     ]
+
+
+def _form(flavor: str, image: str) -> PresentForm:
+    if not (flavor or image):
+        return AS_REQUESTED
+    return PresentForm(flavor_from_text(flavor), image_from_text(image))
 
 
 def read_by_uuid(tx: Connection, uuids: Sequence[str]) -> Mapping[str, Instance]:

@@ -18,8 +18,6 @@ import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from zonesched.model.instance_flavor import InstanceFlavor
-from zonesched.model.instance_image import AS_BOOTED
 from zonesched.model.placement import (
     COUNTED_STATUSES,
     LIVING_STATUSES,
@@ -27,7 +25,7 @@ from zonesched.model.placement import (
     InstanceStatus,
     PlacementState,
 )
-from zonesched.model.request_spec import Flavor
+from zonesched.model.present_request import AS_REQUESTED, PresentForm
 from zonesched.store.instances import Member
 from zonesched.store.placements import Placement
 
@@ -54,8 +52,8 @@ class Progress:
     Their places count in none of `wanted`, `promised` and `possible`: they were built before, and their loss
     ends none of the others. `kept`: uuids of those that were shelved, or have left their hosts, and rest or
     are placed again: each counts as one that has a place, since it rests again where it finds none.
-    `needing` are of one flavor: `later` as many need a place next, of another one, to which they were
-    resized. `flavors`: those that instances were resized to, by uuid.
+    `needing` are of one form: `later` as many need a place next, of another flavor or image, since they were
+    resized or rebuilt. `forms`: those of such instances, by uuid.
     """
 
     needing: tuple[Member, ...]
@@ -68,21 +66,21 @@ class Progress:
     kept: tuple[str, ...] = ()
     failed_builds: int = 0
     later: int = 0
-    flavors: Mapping[str, Flavor] = field(default_factory=dict)
+    forms: Mapping[str, PresentForm] = field(default_factory=dict)
 
     @property
-    def flavor(self) -> InstanceFlavor:
-        """The flavor of those that need a place."""
-        return self.needing[0].flavor if self.needing else AS_BOOTED
+    def form(self) -> PresentForm:
+        """The form of those that need a place."""
+        return self.needing[0].form if self.needing else AS_REQUESTED
 
     @property
-    def flavor_count(self) -> int:
-        """The number of flavors, that of the boot included, for each of which its instances need a select."""
-        resized: list[Flavor] = []
-        for flavor in self.flavors.values():
-            if flavor not in resized:
-                resized.append(flavor)
-        return 1 + len(resized)
+    def form_count(self) -> int:
+        """The number of forms, that of the boot included, for each of which its instances need a select."""
+        changed: list[PresentForm] = []
+        for form in self.forms.values():
+            if form not in changed:
+                changed.append(form)
+        return 1 + len(changed)
 
     @property
     def promised(self) -> int:
@@ -111,14 +109,14 @@ class Progress:
         """The progress once children hold all that is unanswered."""
         return replace(self, unanswered=(), held=self.held + self.unanswered)
 
-    def unanswered_by_flavor(self) -> Sequence[tuple[InstanceFlavor, Sequence[Placement]]]:
-        """Group the unanswered builds by the flavors of their instances, all of a new boot in one."""
-        groups: list[tuple[InstanceFlavor, list[Placement]]] = []
+    def unanswered_by_form(self) -> Sequence[tuple[PresentForm, Sequence[Placement]]]:
+        """Group the unanswered builds by the forms of their instances, all of a new boot in one."""
+        groups: list[tuple[PresentForm, list[Placement]]] = []
         for place in self.unanswered:
-            flavor = self.flavors.get(place.uuid, AS_BOOTED)
-            alike = next((places for other, places in groups if other == flavor), None)
+            form = self.forms.get(place.uuid, AS_REQUESTED)
+            alike = next((places for other, places in groups if other == form), None)
             if alike is None:
-                groups.append((flavor, [place]))
+                groups.append((form, [place]))
             else:
                 alike.append(place)
         return groups
@@ -151,7 +149,7 @@ def progress(members: Sequence[Member], placements: Sequence[Placement]) -> Prog
     retried = frozenset(one.uuid for one in members if one.failed_builds or one.is_unshelving)
     # The batch first: offers go to the instances whose loss would end it.
     needing.sort(key=lambda one: one.uuid in retried)
-    alike = tuple(one for one in needing if one.flavor == needing[0].flavor)
+    alike = tuple(one for one in needing if one.form == needing[0].form)
     return Progress(
         needing=alike,
         unanswered=tuple(groups[State.INTENDED]),
@@ -164,7 +162,7 @@ def progress(members: Sequence[Member], placements: Sequence[Placement]) -> Prog
         kept=tuple(kept),
         failed_builds=sum(one.failed_builds for one in members),
         later=len(needing) - len(alike),
-        flavors={one.uuid: one.flavor for one in members if isinstance(one.flavor, Flavor)},
+        forms={one.uuid: one.form for one in members if one.form is not AS_REQUESTED},
     )
 
 

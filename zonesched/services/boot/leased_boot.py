@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from zonesched.errors import LeaseLost
-from zonesched.model.instance_flavor import InstanceFlavor, flavor_of
 from zonesched.model.placement import LIVING_STATUSES
+from zonesched.model.present_request import PresentForm
 from zonesched.model.request_spec import RequestSpec
 from zonesched.services.boot.boot_progress import Progress, progress, with_holds, with_places
 from zonesched.services.boot.offers import Selected
@@ -52,10 +52,9 @@ class LeasedBoot:
         """The number of instances that must be placed; deleted instances do not count."""
         return min(self.reservation.min_count, self.progress.wanted)
 
-    def request_for(self, flavor: InstanceFlavor) -> RequestSpec:
-        """Return the request for instances that have been resized to this flavor since."""
-        spec = self.reservation.spec
-        return replace(spec, flavor=flavor_of(flavor, spec.flavor))
+    def request_for(self, form: PresentForm) -> RequestSpec:
+        """Return the request for instances that have this flavor and this image by now."""
+        return form.requested(self.reservation.spec)
 
     def note_places(self, made: Sequence[Placement]) -> None:
         """Take over placements that were just written, so that the next `reread` need not read them."""

@@ -17,9 +17,8 @@ from dataclasses import replace
 from zonesched.errors import ZoneschedError
 from zonesched.model.build_plan import ChildBlob, Entry
 from zonesched.model.decision_trace import DecisionTrace
-from zonesched.model.instance_flavor import InstanceFlavor
-from zonesched.model.instance_image import AS_BOOTED
 from zonesched.model.own_zone import for_next_place
+from zonesched.model.present_request import AS_REQUESTED
 from zonesched.model.request_spec import Policy, Unweighed
 from zonesched.services.boot.leased_boot import LeasedBoot
 from zonesched.services.boot.offers import Offers, Selected, reason_for_none
@@ -44,7 +43,7 @@ class NextEntries:
         self._zone = zone
         self._rows = rows
         self._offers = Offers()
-        self._offers_are_for: InstanceFlavor = AS_BOOTED
+        self._offers_are_for = AS_REQUESTED
         self._lacking: frozenset[str] = frozenset()
 
     def renew(self) -> None:
@@ -70,8 +69,8 @@ class NextEntries:
         rows, at = self._rows, self._rows.progress
         self.places_at = 0.0
         missing = len(at.needing)
-        if self._offers_are_for != at.flavor:
-            self._offers, self._offers_are_for = Offers(), at.flavor
+        if self._offers_are_for != at.form:
+            self._offers, self._offers_are_for = Offers(), at.form
         if self._lacking.issuperset(one.uuid for one in at.needing):
             # All others have their places: one more select would find as little, and its trace hide why.
             return []
@@ -91,9 +90,9 @@ class NextEntries:
 
     @property
     def _may_select(self) -> bool:
-        # Instances that were resized need selects of their own, one after the other.
+        # Instances that were resized or rebuilt need selects of their own, one after the other.
         rows = self._rows
-        return bool(rows.reservation.selects < self._zone.conf.max_attempts * rows.progress.flavor_count)
+        return bool(rows.reservation.selects < self._zone.conf.max_attempts * rows.progress.form_count)
 
     def _next_select_at(self) -> float:
         """Return when to ask again zones that did not answer: after a growing pause, while holds last."""
@@ -121,7 +120,7 @@ class NextEntries:
         zone, reservation, at = self._zone, self._rows.reservation, self._rows.progress
         if not self._may_select:
             return False
-        asked = self._rows.request_for(at.flavor)
+        asked = self._rows.request_for(at.form)
         if not at.needs_batch:
             # Another request than the boot, maybe years later: its scale and named hosts do not hold.
             asked = replace(asked, hints=for_next_place(asked.hints), weighing=Unweighed())

@@ -157,12 +157,12 @@ class _Boot:
         unanswered: list[Placement] = []
         held: list[Placement] = []
         all_tried = True
-        groups = at.unanswered_by_flavor()
+        groups = at.unanswered_by_form()
         # Where these holds alone decide on the confirm, the write that records them decides it.
         confirm_all = not at.held and len(groups) == 1 and self._step_at(at.once_held) is Step.CONFIRM
-        for flavor, some in groups:
+        for form, some in groups:
             budget_s = self._time_limit_s((*at.held, *held, *some))
-            spec = replace(self._rows.request_for(flavor), time_budget_s=budget_s)
+            spec = replace(self._rows.request_for(form), time_budget_s=budget_s)
             sent = child_calls.send_builds(zone, some, spec, zone.conf.hold, lease, confirm_all=confirm_all)
             if sent.confirming:
                 self._call_confirms(sent.confirming, all_decided=True)
@@ -223,7 +223,7 @@ class _Boot:
         boot = new_places.Boot(
             self._rows.lease.caller_id,
             self._rows.lease.reservation_id,
-            self._rows.request_for(self._at.flavor),
+            self._rows.request_for(self._at.form),
             zone.conf.hold,
             whole=reservation.spec.policy is Policy.AFFINITY,
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from zonesched.model.instance_flavor import InstanceFlavor
-from zonesched.model.instance_image import AS_BOOTED, AsBooted
+from zonesched.model.instance_image import AS_BOOTED, AsBooted, InstanceImage
 from zonesched.model.named_boot import GivenBack, ImageAndFlavor
 from zonesched.model.observed_state import Observed, is_ahead
 from zonesched.model.request_spec import RequestSpec
@@ -63,18 +63,22 @@ def write_with_given_back(
 
 
 def in_own_terms(tx: Transaction, given_back: GivenBackOf) -> Mapping[str, GivenBack]:
-    """Return the answers by uuid; in them `AS_BOOTED` means the flavor of the boot in these rows."""
+    """Return the answers by uuid; in them `AS_BOOTED` means flavor or image of the boot in these rows."""
     known = {uuid: theirs for uuid, theirs in given_back.items() if theirs is not None}
     own = requests_of(tx, sorted(known)) if known else {}
     return {uuid: _own(theirs, own[uuid]) for uuid, theirs in known.items() if uuid in own}
 
 
 def _own(theirs: GivenBack, spec: RequestSpec) -> GivenBack:
-    sent = theirs.requested.spec.flavor
-    # A later place in another child was asked for with the flavor of that time and the image of the boot.
-    booted: InstanceFlavor = AS_BOOTED if sent == spec.flavor else sent
+    sent = theirs.requested.spec
+    # A later place in another child was asked for with the flavor and the image of that time.
+    flavor: InstanceFlavor = AS_BOOTED if sent.flavor == spec.flavor else sent.flavor
+    image: InstanceImage = AS_BOOTED if sent.image == spec.image else sent.image
 
     def own(known: ImageAndFlavor) -> ImageAndFlavor:
-        return replace(known, flavor=booted) if isinstance(known.flavor, AsBooted) else known
+        return ImageAndFlavor(
+            image if isinstance(known.image, AsBooted) else known.image,
+            flavor if isinstance(known.flavor, AsBooted) else known.flavor,
+        )
 
     return replace(theirs, settled=own(theirs.settled), desired=own(theirs.desired))

@@ -128,6 +128,9 @@ def _with_given_back(
     settled = theirs.settled
     if observed.rebuilds > before.desired.rebuilds:
         state = replace(state, desired=replace(state.desired, image=settled.image))
+    elif observed.rebuilds == before.desired.rebuilds == 0:
+        # Whatever it has it was asked for with, at a place that these rows may lack.
+        state = replace(state, desired=replace(state.desired, image=settled.image), image=settled.image)
     if not observed.resizes.lacks(before.desired.resizes):
         flavor = theirs.desired.flavor if observed.resizes.is_open else settled.flavor
         state = replace(state, desired=replace(state.desired, flavor=flavor), flavor=settled.flavor)

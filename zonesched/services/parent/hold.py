@@ -14,6 +14,8 @@ from zonesched import tracing
 from zonesched.errors import BlobRefused
 from zonesched.model.caller import Caller
 from zonesched.model.desired_state import Desired, InstanceState
+from zonesched.model.instance_flavor import InstanceFlavor
+from zonesched.model.instance_image import AS_BOOTED, InstanceImage
 from zonesched.model.new_instances import NO_CLAIMS, OwnClaims
 from zonesched.model.placement import (
     COUNTED_STATUSES,
@@ -295,8 +297,8 @@ def _has_place(tx: Transaction, instance: Instance | None) -> bool:
 
 
 def _same_request(call: _Call, booted: RequestSpec) -> bool:
-    """Tell whether a call is for the reservation's request, of whose instances some were resized since."""
-    alike = replace(booted, flavor=call.spec.flavor)
+    """Tell whether a call is for the reservation's request; some instances were resized or rebuilt since."""
+    alike = replace(booted, flavor=call.spec.flavor, image=call.spec.image)
     return booted is call.spec or content_digest(alike) == content_digest(call.spec)
 
 
@@ -309,19 +311,19 @@ def _note_present(
     rows: Mapping[str, Instance],
     now: float,
 ) -> None:
-    """Note the flavor of instances that come resized; their reservation has the one of the boot.
-
-    One that was here before is built from the image of the boot, also after a rebuild.
-    """
-    flavor = call.spec.flavor
-    if booted.flavor != flavor:
-        state = InstanceState(desired=Desired(flavor=flavor), flavor=flavor)
+    """Note flavor and image of instances that come resized or rebuilt; their reservation has the boot's."""
+    flavor, image = call.spec.flavor, call.spec.image
+    own_flavor: InstanceFlavor = AS_BOOTED if booted.flavor == flavor else flavor
+    own_image: InstanceImage = AS_BOOTED if booted.image == image else image
+    if (own_flavor, own_image) != (AS_BOOTED, AS_BOOTED):
+        desired = Desired(flavor=own_flavor, image=own_image)
+        state = InstanceState(desired=desired, flavor=own_flavor, image=own_image)
         instance_states.write(tx, [StoredState(uuid, state, built_at=now) for uuid in uuids], known=())
     for uuid in uuids:
         if uuid in rows and rows[uuid].flavor_id != flavor.id:
             instances.set_flavor(tx, change, uuid, flavor)
         if uuid in rows and rows[uuid].image_key != call.spec.image_key:
-            instances.set_image(tx, change, uuid, call.spec.image)
+            instances.set_image(tx, change, uuid, image)
 
 
 def _untried(tx: Transaction, call: _Call, at: Places, now: float) -> list[InboundBuild]:
