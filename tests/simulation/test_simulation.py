@@ -119,7 +119,7 @@ def nothing_is_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
     ("plant", "promise", "likely"),
     [
         (entries_are_never_used_up, "P5", 67),
-        (an_unanswered_confirm_counts_as_refused, "P2", 36),
+        (an_unanswered_confirm_counts_as_refused, "P2", 129),
         (agents_end_nothing, "P2", 6),
         (actions_reach_their_end_unnoticed, "P9", 6),
         (children_are_told_no_state, "P9", 6),

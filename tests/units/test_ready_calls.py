@@ -324,7 +324,7 @@ def test_what_would_be_two_headers_is_not_sent(transport: HttpTransport, given: 
         ((_, rest),) = transport.send_together([BoundCall(call, MAX_BYTES)], TIMEOUT_S, always)
 
         assert not isinstance(rest, Reply | ChildUnreachable)
-        with pytest.raises(ValueError, match="line"):
+        with pytest.raises(ValueError, match="characters"):
             rest.finish(TIMEOUT_S)
 
 

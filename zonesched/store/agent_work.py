@@ -23,7 +23,7 @@ from zonesched.model.request_wire import spec_from_row
 from zonesched.store import identity, instance_states, placements
 from zonesched.store import tables as t
 from zonesched.store.placements import Placement
-from zonesched.store.prepared import Prepared, is_in, one_of
+from zonesched.store.prepared import Prepared, is_in, one_of, unindexed
 
 _host, _place, _instance, _move = t.hosts.c, t.placements.c, t.instances.c, t.moves.c
 _IS_PRESENT = sa.and_(_place.state == PlacementState.CONFIRMED.value, _instance.attempt == _place.number)
@@ -66,7 +66,7 @@ _NOTE_FETCHED = Prepared(
 )
 _UNFETCHED = Prepared(
     sa.select(_place.uuid)
-    .join(t.hosts, _host.id == _place.host_id)
+    .join(t.hosts, _host.id == unindexed(_place.host_id))
     .where(one_of(_place.uuid, "uuids"), _host.service_id == sa.bindparam("service"))
     .where(_place.state == PlacementState.CONFIRMED.value, sa.not_(_place.is_fetched))
 )
