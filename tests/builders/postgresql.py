@@ -130,7 +130,10 @@ class Databases:
 
     def end_connections(self, path: Path) -> None:
         """End all connections to a database, as a server does that restarts."""
-        self._terminate(self._names[path], ENDED_WITHIN_MS)
+        name = self._names[path]
+        self._terminate(name, ENDED_WITHIN_MS)
+        if own := self._own.pop(name, None):
+            own.close()
 
     def allow_connections(self, path: Path, *, allowed: bool) -> None:
         """Let the server take connections to a database, or refuse them and end all that are there."""
