@@ -169,6 +169,43 @@ def test_an_owners_answer_to_a_resize_comes_to_its_restored_zone_before_an_agent
     nothing_is_wrong(scene.tree)
 
 
+@pytest.mark.parametrize(("counted", "flavor"), [("reverted", "small"), ("confirmed", "large")])
+def test_a_resize_under_way_at_the_copy_ends_as_the_parent_knows_it(
+    tmp_path: Path, counted: str, flavor: str
+) -> None:
+    # given a resize that is under way by the rows of the leaf, and was answered by its owner since
+    scene = a_scene(tmp_path, 2)
+    large = {"flavor": {**FLAVOR["flavor"], "id": "large", "name": "large", "vcpus": 4}}
+    for name in scene.tree.nodes:
+        scene.admin(name).post("/flavors", large)
+    (uuid,) = scene.booted(1)
+    path = f"/servers/{uuid}/action"
+    assert scene.admin("root").post(path, {"resize": {"flavorRef": "large"}}).status == 202
+    scene.tree.settle()
+    # when its parent tells that before the new host has it
+    told = {
+        "uuid": uuid,
+        "attempt": 1,
+        "generation": 2,
+        "power": "running",
+        "reboots": 0,
+        "reboot_type": "SOFT",
+    }
+    resizes = {"begun": 1, "confirmed": 0, "reverted": 0} | {counted: 1}
+    sent = {"id": "large", "name": "large", "vcpus": 4, "ram": 512, "disk": 1, "extra_specs": {}}
+    body = {"servers": [{**told, "resizes": resizes, "flavor": 0}], "flavors": [sent]}
+    assert scene.tree.nodes["leaf"].client("parent-region").post("/servers/desired", body).status == 200
+    assert scene.servers("leaf") == {uuid: "RESIZE"}
+    scene.work(6)
+    # then it runs at one place
+    assert scene.servers("leaf") == {uuid: "ACTIVE"}
+    server = scene.admin("leaf").get(f"/servers/{uuid}").json["server"]
+    assert server["flavor"]["original_name"] == flavor
+    assert len([agent for agent in scene.agents.values() if agent.uuids()]) == 1
+    assert scene.audit("leaf") == []
+    nothing_is_wrong(scene.tree)
+
+
 def test_what_an_agent_has_built_since_the_copy_runs_nowhere_else_once_that_is_cut_off(
     tmp_path: Path,
 ) -> None:

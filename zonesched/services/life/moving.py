@@ -47,14 +47,24 @@ def switch(conf: Conf, tx: Transaction, change: int, move: Move, now: float) -> 
 def arrive(tx: Transaction, change: int, move: Move, built: Observed, now: float) -> Move | None:
     """Go on after the instance was built at the new place: its agent releases the old one.
 
-    The old place of a resize is kept until its owner has confirmed or reverted that.
+    The old place of a resize is kept until its owner has confirmed or reverted that. Where rows were put back
+    from a copy, the owner may have done so already.
     """
     if move.kind is MoveKind.RESIZE:
         state = instance_states.read(tx, [move.uuid])[move.uuid].state
-        resizes = replace(state.observed.resizes, begun=state.desired.resizes.begun)
-        seen = replace(built, generation=max(move.generation, built.generation), resizes=resizes)
-        observe(tx, change, [(move.uuid, seen)], {}, now)
-        return moves.step(tx, move, state=MoveState.VERIFYING, updated_at=now, next_step_at=math.inf)
+        asked = state.desired.resizes
+        resizes = replace(state.observed.resizes, begun=asked.begun)
+        generation = max(move.generation, built.generation)
+        if asked != resizes:
+            # The end of the resize reaches the last generation.
+            generation = min(generation, state.desired.generation - 1)
+        observe(tx, change, [(move.uuid, replace(built, generation=generation, resizes=resizes))], {}, now)
+        arrived = moves.step(tx, move, state=MoveState.VERIFYING, updated_at=now, next_step_at=math.inf)
+        if arrived is None or asked == resizes:
+            return arrived
+        if asked.confirmed > resizes.confirmed:
+            return confirm(tx, change, arrived, now)
+        return turn_back(tx, change, arrived, "", now)
     old, _ = places_of(tx, move)
     placements.move(tx, change, old, State.RELEASING, reason="moved")
     return end(tx, change, move, MoveState.DONE, "", now)

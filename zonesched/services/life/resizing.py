@@ -24,6 +24,8 @@ from zonesched.store.moves import Move
 from zonesched.store.placements import ClaimedHost
 from zonesched.store.store import Transaction
 
+_ON_THE_WAY = (MoveState.PLACING, MoveState.LEAVING, MoveState.ARRIVING)
+
 LOST = "resize_lost"
 """Reason code of a resize whose move is lost before it was done."""
 
@@ -82,6 +84,9 @@ def _begin(zone: Zone, tx: Transaction, change: int, one: Wanted, now: float) ->
 def _settle(tx: Transaction, change: int, one: Wanted, *, is_confirmed: bool, now: float) -> str:
     """Leave one of the two places of a resized instance; return why that cannot be done."""
     move = moves.living(tx, [one.instance.uuid]).get(one.instance.uuid)
+    if move is not None and move.kind is MoveKind.RESIZE and move.state in _ON_THE_WAY:
+        # These rows were put back from a copy. It ends as its owner wants once it has arrived.
+        return ""
     if move is None or move.state is not MoveState.VERIFYING:
         return "resize_not_open"
     if is_confirmed:
