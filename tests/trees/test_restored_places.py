@@ -49,6 +49,18 @@ def tell(scene: Scene) -> None:
     assert scene.repair("leaf")[-1]["repaired"]
 
 
+def resizing(scene: Scene) -> str:
+    """Boot a server, and let its old host stop it for a resize; return its uuid."""
+    large = {"flavor": {**FLAVOR["flavor"], "id": "large", "name": "large", "vcpus": 4}}
+    for name in scene.tree.nodes:
+        scene.admin(name).post("/flavors", large)
+    (uuid,) = scene.booted(1)
+    resize = {"resize": {"flavorRef": "large"}}
+    assert scene.admin("root").post(f"/servers/{uuid}/action", resize).status == 202
+    scene.tree.settle()
+    return uuid
+
+
 def test_servers_that_have_changed_places_on_full_hosts_since_the_copy_are_where_they_run(
     tmp_path: Path,
 ) -> None:
@@ -117,13 +129,7 @@ def test_a_resize_under_way_at_the_copy_of_any_zone_waits_for_its_owner(
 ) -> None:
     # given a copy of when the old host was to stop the server, which both hosts have since
     scene = a_scene(tmp_path, 2)
-    large = {"flavor": {**FLAVOR["flavor"], "id": "large", "name": "large", "vcpus": 4}}
-    for name in scene.tree.nodes:
-        scene.admin(name).post("/flavors", large)
-    (uuid,) = scene.booted(1)
-    path = f"/servers/{uuid}/action"
-    assert scene.admin("root").post(path, {"resize": {"flavorRef": "large"}}).status == 202
-    scene.tree.settle()
+    uuid = resizing(scene)
     copy = scene.copy(zone)
     scene.work(6)
     # when
@@ -132,7 +138,7 @@ def test_a_resize_under_way_at_the_copy_of_any_zone_waits_for_its_owner(
     scene.work(6)
     # then
     assert [scene.servers(name) for name in scene.tree.nodes] == [{uuid: "VERIFY_RESIZE"}] * 3
-    assert scene.admin("root").post(path, {answer: None}).status in (202, 204)
+    assert scene.admin("root").post(f"/servers/{uuid}/action", {answer: None}).status in (202, 204)
     scene.work(6)
     server = scene.admin("root").get(f"/servers/{uuid}").json["server"]
     assert (server["status"], server["flavor"]["original_name"]) == ("ACTIVE", flavor)
@@ -145,19 +151,13 @@ def test_an_owners_answer_to_a_resize_comes_to_its_restored_zone_before_an_agent
 ) -> None:
     # given a resize under way at the copy of the leaf, which has been done since
     scene = a_scene(tmp_path, 2)
-    large = {"flavor": {**FLAVOR["flavor"], "id": "large", "name": "large", "vcpus": 4}}
-    for name in scene.tree.nodes:
-        scene.admin(name).post("/flavors", large)
-    (uuid,) = scene.booted(1)
-    path = f"/servers/{uuid}/action"
-    assert scene.admin("root").post(path, {"resize": {"flavorRef": "large"}}).status == 202
-    scene.tree.settle()
+    uuid = resizing(scene)
     copy = scene.copy("leaf")
     scene.work(6)
     # when its owner answers after the recovery, and the agents are silent for a while
     scene.restore("leaf", copy)
     tell(scene)
-    assert scene.admin("root").post(path, {answer: None}).status in (202, 204)
+    assert scene.admin("root").post(f"/servers/{uuid}/action", {answer: None}).status in (202, 204)
     scene.tree.clock.advance(60)
     scene.tree.poll(2)
     scene.tree.settle()
@@ -175,13 +175,7 @@ def test_a_resize_under_way_at_the_copy_ends_as_the_parent_knows_it(
 ) -> None:
     # given a resize that is under way by the rows of the leaf, and was answered by its owner since
     scene = a_scene(tmp_path, 2)
-    large = {"flavor": {**FLAVOR["flavor"], "id": "large", "name": "large", "vcpus": 4}}
-    for name in scene.tree.nodes:
-        scene.admin(name).post("/flavors", large)
-    (uuid,) = scene.booted(1)
-    path = f"/servers/{uuid}/action"
-    assert scene.admin("root").post(path, {"resize": {"flavorRef": "large"}}).status == 202
-    scene.tree.settle()
+    uuid = resizing(scene)
     # when its parent tells that before the new host has it
     told = {
         "uuid": uuid,

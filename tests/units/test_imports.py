@@ -1,4 +1,4 @@
-"""What a process imports and does not use would cost each of its starts."""
+"""Modules that a process imports without need cost each of its starts."""
 
 from __future__ import annotations
 

@@ -35,5 +35,5 @@ def retries(count: int, room: int, on_their_way: int, *, others_wait: bool) -> i
 
 
 def _size(row: Instance) -> Hashable:
-    """What an instance asks for by its own row: its size, its image, and whose it is."""
+    """Return what an instance asks for by its own row: its size, its image, and whose it is."""
     return row.project_id, row.flavor_id, row.vcpus, row.ram_mb, row.image_key, row.group_id
