@@ -359,12 +359,13 @@ def test_any_actions_lead_to_one_of_four_statuses(actions: list[Action], seen: i
     assert before.is_pending == bool(before.desired.generation)
 
 
+@pytest.mark.parametrize("generation", [4, 5])
 @pytest.mark.parametrize(("done", "image"), [(1, IMAGE), (0, AS_BOOTED)])
-def test_the_image_of_a_rebuild_known_by_its_count_is_taken_from_the_same_state(
-    done: int, image: InstanceImage
+def test_the_image_of_a_rebuild_known_by_its_count_is_taken_from_the_same_state_or_a_later_one(
+    done: int, image: InstanceImage, generation: int
 ) -> None:
     known = InstanceState(Desired(4, rebuilds=1), Observed(3, rebuilds=done))
-    assert with_image(known, Desired(4, rebuilds=1, image=IMAGE)) == replace(
+    assert with_image(known, Desired(generation, rebuilds=1, image=IMAGE)) == replace(
         known, desired=Desired(4, rebuilds=1, image=IMAGE), image=image
     )
 
@@ -372,7 +373,8 @@ def test_the_image_of_a_rebuild_known_by_its_count_is_taken_from_the_same_state(
 @pytest.mark.parametrize(
     ("known", "desired"),
     [
-        (Desired(4, rebuilds=1), Desired(5, rebuilds=1, image=IMAGE)),
+        (Desired(4, rebuilds=1), Desired(3, rebuilds=1, image=IMAGE)),
+        (Desired(4, rebuilds=1), Desired(5, rebuilds=2, image=IMAGE)),
         (Desired(4, rebuilds=1), Desired(4, rebuilds=2, image=IMAGE)),
         (Desired(4, rebuilds=1), Desired(4, rebuilds=1)),
         (Desired(4, rebuilds=1, image=IMAGE), Desired(4, rebuilds=1, image=replace(IMAGE, id="other"))),

@@ -9,10 +9,11 @@ import pytest
 from tests.builders.hosts import a_spec
 from zonesched.model.desired_call import DesiredAnswer, Taken
 from zonesched.model.desired_state import Desired, InstanceState
+from zonesched.model.instance_image import AS_BOOTED
 from zonesched.model.named_boot import GivenBack, ImageAndFlavor, Requested
 from zonesched.model.observed_state import MAX_ADOPTED, NO_RESIZES, Observed, Power, Resizes
 from zonesched.model.request_spec import Flavor, Image
-from zonesched.services.life.overtaking import is_overtaken, may_lack, overtaking
+from zonesched.services.life.overtaking import is_overtaken, knows_count_alone, may_lack, overtaking
 from zonesched.zones.answers import MAX_GENERATION
 
 OWN, HAS, GETS = Image("own", "own"), Image("has", "has"), Image("gets", "gets")
@@ -97,6 +98,30 @@ def test_a_rebuild_under_way_comes_after_those_of_the_child() -> None:
     after = overtaking(state, answer(rebuilds=1), THEIRS)
 
     assert (after.image, after.desired.image, after.desired.rebuilds, after.rebuilt_by) == (HAS, OWN, 2, 6)
+
+
+UNNAMED = replace(THEIRS, settled=ImageAndFlavor(AS_BOOTED, LARGE), desired=ImageAndFlavor(AS_BOOTED, LARGE))
+
+
+@pytest.mark.parametrize(
+    ("theirs", "rebuilds", "is_so"),
+    [(UNNAMED, 1, True), (UNNAMED, 0, False), (THEIRS, 1, False), (None, 1, False)],
+)
+def test_a_child_with_rebuilds_and_no_image_knows_their_count_alone(
+    theirs: GivenBack | None, rebuilds: int, is_so: bool
+) -> None:
+    assert knows_count_alone(answer(rebuilds=rebuilds), theirs) is is_so
+
+
+@pytest.mark.parametrize(("theirs", "rebuilds"), [(1, 1), (2, 3)])
+def test_a_rebuild_under_way_that_an_agent_of_the_child_has_done_is_not_asked_for_again(
+    theirs: int, rebuilds: int
+) -> None:
+    state = replace(stopping(rebuilds=1), rebuilt_by=2)
+
+    after = overtaking(state, answer(rebuilds=theirs), UNNAMED, count_alone=True)
+
+    assert (after.desired.image, after.desired.rebuilds, after.rebuilt_by) == (OWN, rebuilds, 6)
 
 
 @pytest.mark.parametrize(

@@ -98,10 +98,11 @@ def _asked(desired: Desired) -> tuple[Power, int, int, Resizes]:
 def with_image(known: InstanceState, desired: Desired) -> InstanceState:
     """Return a state with the image of its last rebuild, of which only the count was known.
 
-    An agent said how many there were to rows that were put back from a copy.
+    An agent said how many there were to rows that were put back from a copy. The image of as many is told by
+    this desired state or by a later one.
     """
     stored = known.desired
-    is_same = (stored.generation, stored.rebuilds) == (desired.generation, desired.rebuilds)
+    is_same = desired.generation >= stored.generation and desired.rebuilds == stored.rebuilds
     is_known = not stored.rebuilds or isinstance(stored.image, Image)
     if not is_same or is_known or not isinstance(desired.image, Image):
         return known

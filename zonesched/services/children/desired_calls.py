@@ -19,7 +19,7 @@ from zonesched.model.request_spec import Flavor, Image
 from zonesched.seams import Done
 from zonesched.services.life.given_back import GivenBackOf, Lacking, in_own_terms, write_with_given_back
 from zonesched.services.life.observing import count_images_and_flavors, observe
-from zonesched.services.life.overtaking import is_overtaken, may_lack, overtaking
+from zonesched.services.life.overtaking import is_overtaken, knows_count_alone, may_lack, overtaking
 from zonesched.services.placing.child_answers import pause_s
 from zonesched.services.zone import Zone
 from zonesched.store import identity, instance_actions, instance_states, instances, locks
@@ -111,7 +111,8 @@ def _record(
             changed.append(replace(row, calls=calls, next_call_at=now + pause_s(zone.conf, calls)))
             continue
         if one.uuid in overtaken:
-            later = overtaking(row.state, answer, theirs.get(one.uuid))
+            count_alone = knows_count_alone(answer, given_back.get(one.uuid))
+            later = overtaking(row.state, answer, theirs.get(one.uuid), count_alone=count_alone)
             instance_actions.renumber(tx, one.uuid, row.state.desired.generation, later.desired.generation)
             changed.append(replace(row, state=later, next_call_at=now))
             continue

@@ -9,6 +9,7 @@ from dataclasses import astuple, replace
 
 from zonesched.model.desired_call import DesiredAnswer, Taken
 from zonesched.model.desired_state import Desired, InstanceState
+from zonesched.model.instance_image import AsBooted
 from zonesched.model.named_boot import GivenBack
 from zonesched.model.observed_state import MAX_ADOPTED, Resizes, is_ahead
 
@@ -27,11 +28,22 @@ def may_lack(state: InstanceState, answer: DesiredAnswer) -> bool:
     return _lacks_image(state, answer) or _may_lack_flavor(state, answer)
 
 
-def overtaking(state: InstanceState, answer: DesiredAnswer, theirs: GivenBack | None) -> InstanceState:
+def knows_count_alone(answer: DesiredAnswer, theirs: GivenBack | None) -> bool:
+    """Tell whether a child knows of its rebuilds only how many an agent has done, and not the last image.
+
+    It was put back from a copy. `theirs`: as it was given back, in the child's own terms.
+    """
+    return bool(answer.rebuilds) and theirs is not None and isinstance(theirs.desired.image, AsBooted)
+
+
+def overtaking(
+    state: InstanceState, answer: DesiredAnswer, theirs: GivenBack | None, *, count_alone: bool = False
+) -> InstanceState:
     """Return the state with a generation above the child's, which may have told its agent of its own since.
 
     What is under way here comes on top of what the child was told. `theirs`: the image and the flavor that
-    it has given back; None where it did not have the instance.
+    it has given back; None where it did not have the instance. `count_alone`: it lacks the image of its last
+    rebuild. Where that is the one under way here, an agent has done it, and it is not asked for once more.
     """
     generation = max(answer.generation, state.desired.generation) + 1
     asked, done = state.desired.resizes, state.observed.resizes
@@ -39,14 +51,15 @@ def overtaking(state: InstanceState, answer: DesiredAnswer, theirs: GivenBack | 
     # A lying child counts any number: the next one could not be told to any zone.
     rebuilds = min(answer.rebuilds, MAX_ADOPTED)
     begun, confirmed, reverted = (min(count, MAX_ADOPTED) for count in astuple(answer.resizes))
-    after = numbered(state, generation, reboots=answer.reboots, rebuilds=rebuilds)
+    is_done = count_alone and is_rebuild and rebuilds == state.desired.rebuilds
+    after = numbered(state, generation, reboots=answer.reboots, rebuilds=rebuilds - is_done)
     resizes = Resizes(
         begun + is_resize,
         confirmed + (asked.confirmed > done.confirmed),
         reverted + (asked.reverted > done.reverted),
     )
     desired = replace(after.desired, resizes=resizes)
-    if theirs is not None and _lacks_image(state, answer):
+    if theirs is not None and not is_done and _lacks_image(state, answer):
         after = replace(after, image=theirs.settled.image)
         if not is_rebuild:
             desired = replace(desired, image=theirs.desired.image)

@@ -67,9 +67,9 @@ def _take(
     numbers = {uuid: place.number for uuid, place in places.items() if place is not None}
     before = instance_states.read(tx, uuids)
     there = dict(_present(tx, numbers, before))
+    before = before | _name_images(tx, told, there, before)
     answers: list[DesiredAnswer] = []
     wanted: list[Wanted] = []
-    named: list[StoredState] = []
     for one in told:
         if one.uuid not in there:
             answers.append(DesiredAnswer(one.uuid, one.attempt, Taken.GONE))
@@ -82,20 +82,35 @@ def _take(
                 continue
             stored = told_by_parent(stored, one.desired)
             wanted.append(Wanted(*there[one.uuid], stored))
-        elif (state_now := with_image(state, one.desired)) is not state:
-            stored = state_now.desired
-            is_in_child = isinstance(there[one.uuid][1].where, AskedChild)
-            named.append(before[one.uuid].naming(state_now, in_child=is_in_child))
         is_other = contradicts(replace(state, desired=stored), one.desired)
         taken = Taken.DIFFERENT if is_other else Taken.STORED
         numbers_ = (stored.generation, stored.reboots, stored.rebuilds, stored.resizes)
         answers.append(DesiredAnswer(one.uuid, one.attempt, taken, *numbers_))
     if wanted:
         _carry_on(zone, tx, wanted, before, fit)
-    if named:
-        instance_states.write(tx, named, before.keys())
-        count_images_and_flavors(tx, identity.next_change(tx), before, named)
     return answers, [one.place for one in wanted]
+
+
+def _name_images(
+    tx: Transaction,
+    told: Sequence[DesiredOf],
+    there: Mapping[str, tuple[Instance, Placement]],
+    before: Mapping[str, StoredState],
+) -> dict[str, StoredState]:
+    """Note the images of rebuilds of which only the count was known; return those rows by uuid."""
+    named: dict[str, StoredState] = {}
+    for one in told:
+        row = before.get(one.uuid)
+        if row is None or one.uuid not in there:
+            continue
+        state = with_image(row.state, one.desired)
+        if state is not row.state:
+            is_in_child = isinstance(there[one.uuid][1].where, AskedChild)
+            named[one.uuid] = row.naming(state, in_child=is_in_child)
+    if named:
+        instance_states.write(tx, list(named.values()), before.keys())
+        count_images_and_flavors(tx, identity.next_change(tx), before, list(named.values()))
+    return named
 
 
 def _present(
