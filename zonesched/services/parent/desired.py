@@ -67,7 +67,7 @@ def _take(
     numbers = {uuid: place.number for uuid, place in places.items() if place is not None}
     before = instance_states.read(tx, uuids)
     there = dict(_present(tx, numbers, before))
-    before = before | _name_images(tx, told, there, before)
+    before = {**before, **_name_images(tx, told, there, before)}
     answers: list[DesiredAnswer] = []
     wanted: list[Wanted] = []
     for one in told:
