@@ -20,7 +20,7 @@ class Life:
 
     `hosted`: (uuid, number) of what is confirmed on its hosts; `abandoned`: uuids of what can do nothing
     before an agent is back that never comes. `sent`: uuids by child's name, of what is confirmed there.
-    `seen`: what its agents observe, by (uuid, number).
+    `seen`: what its agents observe, by (uuid, number). `images`: the image of each instance, as text.
     """
 
     zone: str
@@ -31,6 +31,7 @@ class Life:
     abandoned: Collection[str]
     sent: Mapping[str, Collection[str]]
     seen: Mapping[Key, Seen]
+    images: Mapping[str, str]
 
 
 def faults(lives: Mapping[str, Life], *, are_complete: bool) -> Iterator[str]:
@@ -104,6 +105,10 @@ def _edges(
             here, there = (_all_of(one, others) for one in (row, below.states.get(uuid)))
             if here != there:
                 yield f"P9 {life.zone}: {uuid} is {here}, in {child} {there}"
+            # Each zone has the image of its own request where the state has none.
+            ours, theirs = life.images[uuid], below.images.get(uuid)
+            if ours != theirs:
+                yield f"P9 {life.zone}: {uuid} has the image {ours}, in {child} {theirs}"
 
 
 _COMPARED = (
@@ -111,7 +116,6 @@ _COMPARED = (
     "power",
     "reboots",
     "rebuilds",
-    "image",
     "observed_generation",
     "observed_power",
     "observed_rebuilds",
@@ -126,7 +130,7 @@ _NUMBERED = ("generation", "observed_generation")
 
 
 def _all_of(row: sqlite3.Row | None, compared: Sequence[str]) -> tuple[int | str, ...]:
-    new = dict(zip(_COMPARED, (0, "running", 0, 0, "", *NEW, *[0] * 5), strict=True))
+    new = dict(zip(_COMPARED, (0, "running", 0, 0, *NEW, *[0] * 5), strict=True))
     return tuple(new[name] if row is None else row[name] for name in compared)
 
 

@@ -127,7 +127,22 @@ def _life(zone: ZoneRows, expected: Expected) -> Life:
         abandoned=frozenset(waits),
         sent=sent,
         seen=expected.seen.get(zone.name, {}),
+        images=_images(zone),
     )
+
+
+def _images(zone: ZoneRows) -> dict[str, str]:
+    """Return the image of each instance, from its state or from the request of its boot."""
+    booted = {(row["caller_id"], row["id"]): row["spec"] for row in zone.reservations}
+    images: dict[str, str] = {}
+    for uuid, row in zone.instances.items():
+        state, spec = zone.states.get(uuid), booted.get((row["caller_id"], row["reservation_id"]))
+        if state is not None and state["image"]:
+            image = json.loads(state["image"])
+        else:
+            image = json.loads(spec)["image"] if spec is not None else None
+        images[uuid] = json.dumps(image, sort_keys=True)
+    return images
 
 
 def _unfinished(zone: ZoneRows, never: Sequence[str], deleted_below: Container[str]) -> Iterator[str]:
