@@ -209,9 +209,9 @@ def _behind(tx: Connection, marker: str) -> sa.ColumnElement[bool]:
             ),
         ),
     )
-    earlier = sa.or_(COLUMNS.created_at < at.created_at, sa.and_(COLUMNS.created_at == at.created_at, later))
-    # An index begins to read there; of the alternatives it would try each row.
-    return sa.and_(COLUMNS.created_at <= at.created_at, earlier)
+    # An index begins to read there. With two comparisons that it can look up, newer releases of SQLite would
+    # read both whole, and sort them.
+    return sa.and_(COLUMNS.created_at <= at.created_at, sa.or_(COLUMNS.created_at != at.created_at, later))
 
 
 def last_numbers(tx: Connection, uuids: Sequence[str]) -> Mapping[str, int]:

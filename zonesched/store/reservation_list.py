@@ -119,11 +119,9 @@ def _after(tx: Connection, own: Sequence[sa.ColumnElement[bool]], marker: str) -
     created_at = tx.execute(sa.select(_BOOT.created_at).where(_BOOT.id == marker, *own)).scalar()
     if created_at is None:
         raise UnknownMarker(marker)
-    earlier = sa.or_(
-        _BOOT.created_at < created_at, sa.and_(_BOOT.created_at == created_at, _BOOT.id < marker)
-    )
-    # An index begins to read there; of the alternatives it would try each row.
-    return sa.and_(_BOOT.created_at <= created_at, earlier)
+    # An index begins to read there. With two comparisons that it can look up, newer releases of SQLite would
+    # read both whole, and sort them.
+    return sa.and_(_BOOT.created_at <= created_at, sa.or_(_BOOT.created_at != created_at, _BOOT.id < marker))
 
 
 Key = tuple[str, str]

@@ -305,14 +305,16 @@ def _after(tx: Connection, wanted: Page) -> sa.ColumnElement[bool]:
     found = tx.execute(sa.select(*columns).where(COLUMNS.uuid == marker, *_in_scope(wanted.scope))).first()
     if found is None:
         raise UnknownMarker(marker)
-    after: list[sa.ColumnElement[bool]] = []
+    (first, is_descending), value = ordered[0], found[0]
+    # An index begins to read at the first column's value. With several comparisons that it can look up, newer
+    # releases of SQLite would read each whole, and sort them.
+    begins = first <= value if is_descending else first >= value
+    after: list[sa.ColumnElement[bool]] = [first != value]
     equal: list[sa.ColumnElement[bool]] = []
-    for (column, is_descending), value in zip(ordered, found, strict=True):
+    for (column, is_descending), value in zip(ordered[1:], found[1:], strict=True):
         after.append(sa.and_(*equal, column < value if is_descending else column > value))
         equal.append(column == value)
-    # An index begins to read at the first column's value; of the alternatives it would try each row.
-    (first, is_descending), value = ordered[0], found[0]
-    return sa.and_(first <= value if is_descending else first >= value, sa.or_(*after))
+    return sa.and_(begins, sa.or_(*after))
 
 
 def _in_order(wanted: Page, columns: Any) -> list[sa.ColumnElement[Any]]:
