@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from tests.builders.parent_calls import (
     RESERVATION,
     a_parent,
     a_spec,
+    cancel,
     confirm,
     hold,
     of_builds,
@@ -22,6 +25,8 @@ from tests.builders.parent_calls import (
 from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
 from tests.builders.wsgi_transport import Dead, LostReply
+from zonesched.model.request_spec import RequestSpec
+from zonesched.services.parent import hold as hold_service
 from zonesched.store import placements
 
 
@@ -283,3 +288,59 @@ def test_a_confirm_of_an_expired_hold_does_not_tell_whether_a_child_had_it(
     # then both have one reason, also of a repeat
     assert of_builds(first, "reason") == of_builds(again, "reason") == ["hold_expired", "hold_expired"]
     assert of_builds(again, "state") == ["gone", "gone"]
+
+
+LARGER = replace(a_spec(2), flavor=replace(a_spec(2).flavor, ram_mb=20_000))
+
+
+@pytest.mark.parametrize(
+    "other", [LARGER, replace(a_spec(2), project_id="project-2")], ids=["flavor", "project"]
+)
+def test_a_repeat_with_another_request_uses_no_entry_of_the_first_one(
+    tmp_path: Path, other: RequestSpec
+) -> None:
+    # given a build with an entry of a child, which did not answer and is full since, and one of a local host
+    tree = Tree(tmp_path)
+    middle = tree.add("middle", hosts_=[a_host("middle-1", vcpus=2)])
+    leaf = tree.add("leaf", parent="middle", hosts_=[a_host("leaf-1", vcpus=2, ram_mb=65_536)])
+    tree.poll()
+    parent = a_parent(middle, "parent-a")
+    in_child, on_host = offered(middle, parent, a_spec(2))
+    tree.network.fault(leaf.url, Dead(path="/servers"))
+    first = send_choices(middle, parent, a_spec(2), {1: [in_child, on_host]})
+    assert of_builds(first, "state") == ["pending"]
+    tree.network.heal(leaf.url)
+    fill(leaf)
+
+    # when it is repeated with another request
+    repeat = send_choices(middle, parent, other, {1: [in_child, on_host]})
+
+    # then what is stored is the answer, and the first request still gets its next entry
+    assert of_builds(repeat, "state") == ["pending"]
+    assert of_builds(send_choices(middle, parent, a_spec(2), {1: [in_child]}), "state") == ["held"]
+    claimed = sql(middle.zone, "SELECT resources FROM placements WHERE state = 'held'")
+    assert [json.loads(row.resources)["MEMORY_MB"] for row in claimed] == [2048]
+
+
+def test_an_attempt_that_was_left_for_a_later_one_is_given_no_further_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given a build whose first entry was lost, in a zone that died before it tried the second one
+    tree = Tree(tmp_path)
+    zone = tree.add("zone", hosts_=[a_host(f"host-{n}", vcpus=2) for n in range(3)])
+    parent, other = a_parent(zone, "parent-a"), a_parent(zone, "parent-other")
+    lost, spare, later = offered(zone, parent, a_spec(3))
+    hosts_of_others = dict(enumerate(offered(zone, other, a_spec(3)), start=97))
+    assert of_builds(send(zone, other, a_spec(3), hosts_of_others), "state") == ["held"] * 3
+    with monkeypatch.context() as dying:
+        dying.setattr(hold_service, "_try_next", lambda *args: 1 / 0)
+        assert send_choices(zone, parent, a_spec(3), {1: [lost, spare]}).status == 500
+    cancel(zone, other, [97, 98, 99])
+
+    # when its parent sends a later attempt, and the first one is repeated
+    assert of_builds(send(zone, parent, a_spec(3), {1: later}, attempt=2), "state") == ["held"]
+    repeat = send_choices(zone, parent, a_spec(3), {1: [lost, spare]})
+
+    # then the instance has one place
+    assert of_builds(repeat, "state") == ["failed"]
+    assert len(sql(zone.zone, "SELECT 1 FROM placements WHERE state = 'held'")) == 1

@@ -13,9 +13,6 @@ from functools import partial
 from zonesched import tracing
 from zonesched.errors import BlobRefused
 from zonesched.model.caller import Caller
-from zonesched.model.desired_state import Desired, InstanceState
-from zonesched.model.instance_flavor import InstanceFlavor
-from zonesched.model.instance_image import AS_BOOTED, InstanceImage
 from zonesched.model.new_instances import NO_CLAIMS, OwnClaims
 from zonesched.model.placement import (
     COUNTED_STATUSES,
@@ -27,9 +24,8 @@ from zonesched.model.placement import (
     PlacementState,
 )
 from zonesched.model.request_spec import RequestSpec
-from zonesched.model.request_wire import content_digest
 from zonesched.services.life.leaving import EVACUATED
-from zonesched.services.parent import opening
+from zonesched.services.parent import opening, stored_request
 from zonesched.services.parent.build_answers import (
     REFUSED,
     Places,
@@ -56,7 +52,6 @@ from zonesched.store import (
     reservations,
 )
 from zonesched.store.inbound import InboundBuild, RestEntry
-from zonesched.store.instance_states import StoredState
 from zonesched.store.instances import Instance
 from zonesched.store.placements import Placement
 from zonesched.store.reservations import ReservationState
@@ -114,8 +109,9 @@ def _place_all(
     `made`: the placements that were just written for some of them.
     """
     at = _as_written(keys, made) or _read_places(zone.store, call, keys)
+    repeated = {p.key for p in at.values() if p is not None}.difference(p.key for p in made)
     while True:
-        if intended := [p for p in at.values() if p is not None and p.state is State.INTENDED]:
+        if intended := _read_unsent(zone.store, call, at, repeated):
             left_s = ends_at - zone.clock.monotonic()
             held = _send(zone, call, intended, left_s)
             all_held = len(held) == len(intended)
@@ -126,6 +122,18 @@ def _place_all(
         child_ids = children_of(e for build in untried for e in build.rest)
         zone.store.write(partial(_try_next, zone, call, keys, child_ids))
         at = _read_places(zone.store, call, keys)
+
+
+def _read_unsent(
+    store: Store, call: _Call, at: Places, repeated: Collection[tuple[str, int]]
+) -> list[Placement]:
+    """Return the placements to send; a `repeated` one only with the request that it was made for."""
+    intended = [p for p in at.values() if p is not None and p.state is State.INTENDED]
+    asked = [p.uuid for p in intended if p.key in repeated]
+    if not asked:
+        return intended
+    sent = store.read(lambda tx: stored_request.sent_with(tx, call.caller.user_id, call.spec, asked))
+    return [p for p in intended if p.key not in repeated or p.uuid in sent]
 
 
 def _read_untried(zone: Zone, call: _Call, at: Places) -> list[InboundBuild]:
@@ -249,7 +257,7 @@ def _admit(
         return _Admitted(usable.here) if usable.is_known else None
     stored = reservations.read_ids(tx, [call.reservation_id]).get((me, call.reservation_id))
     booted = call.spec if stored is None else stored.spec
-    if not _same_request(call, booted):
+    if not stored_request.is_of_boot(call.spec, booted):
         return None
     chosen = choose(usable.tries)
     if chosen.refused:
@@ -269,7 +277,8 @@ def _admit(
     instance_states.forget(tx, again)
     # Another attempt may be an unshelve, of which this zone is not told: it gets the builds of a new one.
     instances.forget_failed_builds(tx, again)
-    _note_present(tx, change, call, booted, [p.uuid for p in chosen.places], rows, now)
+    new = [p.uuid for p in chosen.places]
+    stored_request.note(tx, change, call.spec, booted, new, rows, now)
     placed_here = {p.uuid for p in fresh}
     new_here = {own: uuid for own, uuid in taken.items() if uuid in placed_here}
     aliases.insert(tx, me, new_here)
@@ -296,45 +305,23 @@ def _has_place(tx: Transaction, instance: Instance | None) -> bool:
     return place.state not in UNBUILT and not (may_return and has_left)
 
 
-def _same_request(call: _Call, booted: RequestSpec) -> bool:
-    """Tell whether a call is for the reservation's request; some instances were resized or rebuilt since."""
-    alike = replace(booted, flavor=call.spec.flavor, image=call.spec.image)
-    return booted is call.spec or content_digest(alike) == content_digest(call.spec)
-
-
-def _note_present(
-    tx: Transaction,
-    change: int,
-    call: _Call,
-    booted: RequestSpec,
-    uuids: Sequence[str],
-    rows: Mapping[str, Instance],
-    now: float,
-) -> None:
-    """Note flavor and image of instances that come resized or rebuilt; their reservation has the boot's."""
-    flavor, image = call.spec.flavor, call.spec.image
-    own_flavor: InstanceFlavor = AS_BOOTED if booted.flavor == flavor else flavor
-    own_image: InstanceImage = AS_BOOTED if booted.image == image else image
-    if (own_flavor, own_image) != (AS_BOOTED, AS_BOOTED):
-        desired = Desired(flavor=own_flavor, image=own_image)
-        state = InstanceState(desired=desired, flavor=own_flavor, image=own_image)
-        instance_states.write(tx, [StoredState(uuid, state, built_at=now) for uuid in uuids], known=())
-    for uuid in uuids:
-        if uuid in rows and rows[uuid].flavor_id != flavor.id:
-            instances.set_flavor(tx, change, uuid, flavor)
-        if uuid in rows and rows[uuid].image_key != call.spec.image_key:
-            instances.set_image(tx, change, uuid, image)
-
-
 def _untried(tx: Transaction, call: _Call, at: Places, now: float) -> list[InboundBuild]:
-    """Return the builds with entries left whose placement failed before it was confirmed or expired."""
+    """Return the builds with entries left whose placement failed before it was confirmed or expired.
+
+    Nothing is tried for a call with another request than theirs, nor for an instance that has been sent with
+    a later attempt since.
+    """
     failed = [
         a for a, p in at.items() if p is not None and p.state is State.FAILED and p.hold_expires_at > now
     ]
     if not failed:
         return []
     known = inbound.read(tx, call.caller.user_id, [key.uuid for key in failed])
-    return [known[key] for key in failed if known[key].rest]
+    left = [known[key] for key in failed if known[key].rest]
+    numbers = (
+        stored_request.sent_with(tx, call.caller.user_id, call.spec, [b.uuid for b in left]) if left else {}
+    )
+    return [build for build in left if numbers.get(build.uuid) == build.number]
 
 
 def _try_next(
