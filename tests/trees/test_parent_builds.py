@@ -344,3 +344,30 @@ def test_an_attempt_that_was_left_for_a_later_one_is_given_no_further_entry(
     # then the instance has one place
     assert of_builds(repeat, "state") == ["failed"]
     assert len(sql(zone.zone, "SELECT 1 FROM placements WHERE state = 'held'")) == 1
+
+
+@pytest.mark.parametrize("step", ["cancel", "confirm"])
+@pytest.mark.parametrize("reservation_id", [RESERVATION, "44444444-4444-4444-8444-444444444444"])
+def test_a_call_about_another_attempt_takes_no_entry_of_this_one(
+    tmp_path: Path, step: str, reservation_id: str
+) -> None:
+    # given an attempt that is held with an entry to spare; one of another boot or an earlier one is over
+    tree = Tree(tmp_path)
+    zone = tree.add("zone", hosts_=[a_host(f"host-{n}", vcpus=2) for n in range(3)])
+    parent = a_parent(zone, "parent-a")
+    early, entry, spare = offered(zone, parent, a_spec(3))
+    is_same_boot = reservation_id == RESERVATION
+    send(zone, parent, a_spec(3), {1: early}, hold_s=1.0)
+    tree.clock.advance(2.0)
+    cancel(zone, parent, [1])
+    held = send_choices(zone, parent, a_spec(3), {1: [entry, spare]}, attempt=2)
+    assert of_builds(held, "state") == ["held"]
+
+    # when a parent's call about that one arrives
+    about = {"builds": [{"uuid": uuid(1), "attempt": 1 if is_same_boot else 2}]}
+    late = zone.client(parent).post(f"/reservations/{reservation_id}/{step}", about)
+
+    # then
+    assert of_builds(late, "state") == ["gone"]
+    (build,) = sql(zone.zone, "SELECT rest FROM inbound_builds WHERE attempt = 2")
+    assert len(json.loads(build.rest)) == 1

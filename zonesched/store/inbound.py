@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -56,7 +57,7 @@ _PLACES = Prepared(
 _FORGET_REST = Prepared(
     sa.update(t.inbound_builds)
     .where(COLUMNS.caller_id == sa.bindparam("caller"), one_of(COLUMNS.uuid, "uuids"))
-    .where(COLUMNS.rest != "[]")
+    .where(COLUMNS.attempt == sa.bindparam("b_attempt"), COLUMNS.rest != "[]")
     .values(rest="[]")
 )
 
@@ -149,9 +150,13 @@ def give_place(tx: Connection, build: InboundBuild) -> None:
         insert(tx, [build])
 
 
-def forget_rest(tx: Connection, caller_id: str, uuids: Sequence[str]) -> None:
-    """Delete the untried entries of these instances' builds."""
-    _FORGET_REST.run(tx, caller=caller_id, uuids=uuids)
+def forget_rest(tx: Connection, caller_id: str, attempts: Iterable[Attempt]) -> None:
+    """Delete the untried entries of these attempts; those of other attempts of the instances stay."""
+    uuids: defaultdict[int, list[str]] = defaultdict(list)
+    for uuid, attempt in attempts:
+        uuids[attempt].append(uuid)
+    for attempt, some in sorted(uuids.items()):
+        _FORGET_REST.run(tx, caller=caller_id, b_attempt=attempt, uuids=some)
 
 
 def read(tx: Connection, caller_id: str, uuids: Sequence[str]) -> Mapping[Attempt, InboundBuild]:

@@ -108,7 +108,7 @@ def _decide_confirm(
     # A confirmed instance may need another entry if its build fails.
     kept = {p.uuid for to, some in ends.items() if to not in _LOST for p in some}
     known = {p.uuid for p in places if p.state in TO_BUILD}
-    inbound.forget_rest(tx, caller.user_id, [a.uuid for a in attempts if a.uuid not in kept | known])
+    inbound.forget_rest(tx, caller.user_id, [a for a in at if a.uuid not in kept | known])
     idle = idle_holds.ending(tx, zone.uuid, [p for to in _LOST for p in ends.get(to, ())], now)
     decided = [p for p in places if p.state is not State.HELD]
     for to, some in ends.items():
@@ -148,8 +148,8 @@ def _decide_cancel(
     attempts = attempts_here(tx, caller, called)
     locks.instances(tx, [a.uuid for a in attempts])
     change = identity.next_change(tx)
-    inbound.forget_rest(tx, caller.user_id, [a.uuid for a in attempts])
     at = places_of(tx, caller, reservation_id, attempts)
+    inbound.forget_rest(tx, caller.user_id, at)
     places = [p for p in at.values() if p is not None]
     open_ = [p for p in places if p.state in (State.HELD, State.INTENDED)]
     idle = idle_holds.ending(tx, zone.uuid, open_, now)

@@ -336,7 +336,7 @@ def _try_next(
     last = moves.last_numbers(tx, list(rows))
     tries = [Try(row, last[row.uuid], row.rest) for row in again]
     if not zone.quotas.admits_instances(tx, call.caller.user_id, _uncounted(tries, rows)):
-        inbound.forget_rest(tx, call.caller.user_id, [t.build.uuid for t in tries])
+        inbound.forget_rest(tx, call.caller.user_id, [t.build.key for t in tries])
         return
     if not tries:
         return
