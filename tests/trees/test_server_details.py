@@ -63,6 +63,30 @@ def test_metadata_is_added_replaced_and_removed(node: Node) -> None:
     assert ask(node, "GET", uuid).json["server"]["metadata"] == {"c": "3"}
 
 
+def test_members_change_the_name_and_tags_of_a_locked_server_and_not_its_metadata(node: Node) -> None:
+    # given
+    uuid = server(node, metadata={"a": "1"})
+    ask(node, "POST", f"{uuid}/action", {"lock": None}, "admin")
+
+    # when
+    refused = [
+        ask(node, "POST", f"{uuid}/metadata", {"metadata": {"b": "2"}}),
+        ask(node, "PUT", f"{uuid}/metadata", {"metadata": {}}),
+        ask(node, "PUT", f"{uuid}/metadata/a", {"meta": {"a": "2"}}),
+        ask(node, "DELETE", f"{uuid}/metadata/a"),
+    ]
+    renamed = ask(node, "PUT", uuid, {"server": {"name": "db"}})
+    tagged = ask(node, "PUT", f"{uuid}/tags/blue")
+
+    # then
+    codes = {(answer.status, answer.json["conflictingRequest"]["error_code"]) for answer in refused}
+    assert codes == {(409, "server_locked")}
+    assert (renamed.status, tagged.status) == (200, 201)
+    assert ask(node, "GET", f"{uuid}/metadata").json == {"metadata": {"a": "1"}}
+    by_admin = ask(node, "PUT", f"{uuid}/metadata/a", {"meta": {"a": "2"}}, "admin")
+    assert by_admin.status == 200
+
+
 @pytest.mark.parametrize("name", ["a\u3000b", "a\u00a0b", "\U0001f469\u200d\U0001f4bb", "\ue000"])
 def test_every_key_and_tag_that_is_taken_is_found_by_its_url(node: Node, name: str) -> None:
     uuid = server(node, tags=[name], metadata={name: "value"})

@@ -83,7 +83,8 @@ def _set_metadata(call: Call, changed: Callable[[Mapping[str, str]], Mapping[str
             raise BadRequest(message, code="too_long", field="metadata")
         return _with(details, "metadata", dict(metadata))
 
-    return ok({"metadata": _metadata(_change(call, fn))})
+    # Of an owner's details OpenStack keeps these alone from members while the server is locked.
+    return ok({"metadata": _metadata(_change(call, fn, heeds_lock=True))})
 
 
 # -- tags --------------------------------------------------------------------------------------------------
@@ -191,8 +192,8 @@ def _read(call: Call) -> Details:
     return server_details.read(call.zone, call.caller, call.args["id"])
 
 
-def _change(call: Call, changed: Callable[[Details], Details]) -> Details:
-    return server_details.change(call.zone, call.caller, call.args["id"], changed)
+def _change(call: Call, changed: Callable[[Details], Details], *, heeds_lock: bool = False) -> Details:
+    return server_details.change(call.zone, call.caller, call.args["id"], changed, heeds_lock=heeds_lock)
 
 
 def _with(details: Details, member: str, value: Any) -> Details:

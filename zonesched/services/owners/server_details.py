@@ -9,6 +9,7 @@ from typing import Any
 from zonesched.errors import Conflict, NotFound
 from zonesched.model.caller import Caller
 from zonesched.model.placement import InstanceStatus
+from zonesched.services.owners.actions import check_not_locked
 from zonesched.services.owners.scopes import scope_of
 from zonesched.services.zone import Zone
 from zonesched.store import identity, instance_states, instances, locks, server_list
@@ -44,11 +45,19 @@ def read(zone: Zone, caller: Caller, uuid: str) -> Details:
     return zone.store.read(fn)
 
 
-def change(zone: Zone, caller: Caller, uuid: str, changed: Callable[[Details], Details]) -> Details:
+def change(
+    zone: Zone,
+    caller: Caller,
+    uuid: str,
+    changed: Callable[[Details], Details],
+    *,
+    heeds_lock: bool = False,
+) -> Details:
     """Replace the details of an instance by `changed` of the present ones; return the new ones.
 
-    `changed` may raise a refusal, and is called again after a conflict. Raises NotFound, and Conflict for an
-    instance of a parent, whose owner is in another zone.
+    `changed` may raise a refusal, and is called again after a conflict. `heeds_lock`: a locked instance
+    refuses it to all but admins. Raises NotFound, and Conflict for an instance of a parent, whose owner is in
+    another zone.
     """
     scope = scope_of(zone.uuid, caller, all_tenants=True)
 
@@ -61,6 +70,8 @@ def change(zone: Zone, caller: Caller, uuid: str, changed: Callable[[Details], D
         if instance.caller_id != zone.uuid:
             message = "The instance belongs to a parent: its owner changes it there."
             raise Conflict(message, code="instance_of_parent")
+        if heeds_lock:
+            check_not_locked(tx, caller, uuid)
         before = Details.of(instance)
         after = changed(before)
         if after != before:
