@@ -22,6 +22,7 @@ from zonesched.model.caller import Role
 from zonesched.model.openstack_time import iso_time
 from zonesched.services import background
 from zonesched.services.catalog import users
+from zonesched.services.state import quotas
 from zonesched.services.state.rate_limits import COUNT_S, AddLock, CachedCounts, RateLimiter
 from zonesched.store import usage
 
@@ -711,3 +712,28 @@ def test_instances_in_error_take_nothing_of_a_quota(tmp_path: Path) -> None:
     assert {row.status for row in sql(node.zone, "select status from instances")} == {"ERROR"}
     assert boot(node, 10).status == 202
     assert refused(boot(node, 11)) == (429, "project_instances")
+
+
+def test_a_project_keeps_no_more_instances_in_error_than_it_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given a project with more instances in ERROR than it may keep, and another one
+    monkeypatch.setattr(quotas, "FAILED_BESIDE", 15)
+    tree = a_zone_with_a_flavor(tmp_path, project_instances=20)
+    node, zone = tree.nodes["zone"], tree.nodes["zone"].zone
+    node.secrets["ann"] = users.create(zone.store, zone.clock, "ann", Role.MEMBER, "project-2").secret
+    for _ in range(2):
+        assert boot(node, 20).status == 202
+        while background.work_on_boots(zone) == 0.0:
+            pass
+
+    # when both boot, and again once enough of them were deleted
+    tree.clock.advance(COUNT_S)
+    full, others = boot(node), boot(node, user="ann")
+    for (uuid,) in sql(zone, "select uuid from instances where status = 'ERROR' limit 6"):
+        assert node.client("member").delete(f"/servers/{uuid}").status == 204
+    with_room = boot(node)
+
+    # then
+    assert refused(full) == (429, "project_failed_instances")
+    assert (others.status, with_room.status) == (202, 202)

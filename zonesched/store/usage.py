@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.placement import COUNTED_STATUSES, UNCONFIRMED, WANTED
+from zonesched.model.placement import COUNTED_STATUSES, UNCONFIRMED, WANTED, InstanceStatus
 from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, is_in, unindexed
 from zonesched.store.reservations import ReservationState
@@ -18,6 +18,18 @@ _instances = sa.select(sa.func.count().label("number")).where(
 )
 _INSTANCES = Prepared(_instances)
 _INSTANCES_OF_PROJECT = Prepared(_instances.where(_instance.project_id == sa.bindparam("project")))
+
+# By the index of statuses: by that of its projects each of their instances would be read.
+_FAILED_OF_PROJECT = Prepared(
+    sa.select(sa.func.count().label("number")).select_from(
+        sa.select(_instance.uuid)
+        .where(_instance.status == InstanceStatus.ERROR.value)
+        .where(unindexed(_instance.caller_id) == sa.bindparam("zone"))
+        .where(unindexed(_instance.project_id) == sa.bindparam("project"))
+        .limit(sa.bindparam("most"))
+        .subquery()
+    )
+)
 
 # By the index of the open ones: by that of its projects SQLite may read each boot that there was.
 _open_boots = sa.select(sa.func.count().label("number")).where(
@@ -72,6 +84,11 @@ def instances(tx: Connection, caller_id: str, project_id: str | None = None) -> 
     if project_id is None:
         return int(_INSTANCES.first(tx, caller=caller_id).number)
     return int(_INSTANCES_OF_PROJECT.first(tx, caller=caller_id, project=project_id).number)
+
+
+def failed_instances(tx: Connection, zone_uuid: str, project_id: str, most: int) -> int:
+    """Count the instances of a project of this zone that are in ERROR, up to `most`."""
+    return int(_FAILED_OF_PROJECT.first(tx, zone=zone_uuid, project=project_id, most=most).number)
 
 
 def newest_change(tx: Connection, caller_id: str, project_id: str) -> int:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from zonesched.conf import Conf
 from zonesched.errors import OverLimit, ZoneBusy
@@ -34,6 +35,10 @@ HOUR_S = 3600
 FAR = 200_000
 """Instances below `parent_instances` from which each call is counted: more than are admitted in `COUNT_S`.
 A project, or the holds of a parent, with a lower limit never exceed that limit by one process."""
+
+FAILED_BESIDE = 10_000
+"""Instances in ERROR that a project may keep beside as many as it may have: each is a row until its owner
+deletes it, and takes nothing of a quota."""
 
 MANY_BOOTS = 1000
 """Limit of boots under way from which boots at the same time may exceed it by as many as there are."""
@@ -120,6 +125,7 @@ class Quotas:
         if wait_s := self._boots.take(me, rate, 0):
             message = f"The project may boot {rate} times per minute."
             raise OverLimit(message, wait_s, code="project_boots_per_minute")
+        self._check_failed(tx, me)
         limit = conf.max_open_boots
         lock = _lock(tx, limit < MANY_BOOTS, "open")
         if not self._numbers.add("open", 1, limit, lambda: usage.open_boots(tx, zone), lock):
@@ -133,6 +139,14 @@ class Quotas:
         lock = _lock(tx, limit < FAR, "project", me)
         if not self._of_projects.add(me, instances, limit, lambda: usage.instances(tx, zone, me), lock):
             raise _too_many_instances(limit)
+
+    def _check_failed(self, tx: Transaction, project_id: str) -> None:
+        """Raise OverLimit for a project that keeps too many instances in ERROR."""
+        most, zone = self._limit(project_id, "project_instances") + FAILED_BESIDE, self._zone_uuid
+        key, count = f"failed {project_id}", partial(usage.failed_instances, tx, zone, project_id, most)
+        if not self._of_projects.add(key, 0, most - 1, count):
+            message = f"The project has {most} instances in ERROR: delete them first."
+            raise OverLimit(message, FULL_RETRY_S, code="project_failed_instances")
 
     def note_boot(self, project_id: str) -> None:
         """Note a boot that was written, whose transaction may have been run more than once."""
