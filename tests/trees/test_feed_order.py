@@ -65,6 +65,31 @@ def test_pages_do_not_group_instances_by_the_zone_that_holds_them(tmp_path: Path
     assert uuids(pages) == [uuid(number) for number in range(8)]
 
 
+def test_a_list_says_nothing_of_when_instances_have_changed(tmp_path: Path) -> None:
+    # given instances that have changed one after the other, in an order that is not that of their uuids
+    tree = Tree(tmp_path)
+    leaf = tree.add("leaf", hosts_=[a_host("leaf-1", vcpus=64, ram_mb=2**20)])
+    parent = a_parent(leaf, "parent-a")
+    hold(leaf, parent, list(range(4)))
+    plain = leaf.client(parent).get("/servers").json["servers"]
+    for number in (2, 0, 3, 1):
+        tree.clock.advance(2.0)
+        assert of_builds(confirm(leaf, parent, [number]), "state") == ["confirmed"]
+
+    # when their parent asks for them by the times of their changes
+    queries = [
+        "sort_key=updated_at",
+        "sort_key=updated_at&sort_dir=asc",
+        "changes-since=2023-11-14T22:13:25Z",
+    ]
+    lists = [leaf.client(parent).get(f"/servers?{query}").json["servers"] for query in queries]
+
+    # then the lists are those without, and have no times
+    for found in lists:
+        assert [one["id"] for one in found] == [one["id"] for one in plain]
+        assert {key for one in found for key in one}.isdisjoint({"created", "updated"})
+
+
 def a_leaf(tmp_path: Path, instances: int) -> tuple[Node, str]:
     """A zone with a parent's instances, all confirmed."""
     leaf = Tree(tmp_path).add("leaf", hosts_=[a_host("leaf-1", vcpus=64, ram_mb=2**20)])

@@ -103,7 +103,7 @@ from zonesched.api.schemas.server_details import (
 )
 from zonesched.api.schemas.server_groups import GroupsQuery, ServerGroupBody
 from zonesched.api.schemas.server_internals import ConsoleQuery, RemoteConsoleBody
-from zonesched.api.schemas.server_list import ListQuery
+from zonesched.api.schemas.server_list import ListQuery, ParentListQuery
 from zonesched.api.schemas.server_usage import UsageQuery
 from zonesched.api.schemas.servers import BootBody, CreateBody, DeleteQuery
 from zonesched.api.schemas.services import (
@@ -147,7 +147,7 @@ URLS: tuple[Route, ...] = (
           other_answers=((202, "reservation_id"),)),
     Route("POST", "/servers", servers.build, PARENT, "builds", BuildBody, status=202),
     Route("GET", "/servers", servers.list_brief, PEOPLE, "servers", query=ListQuery),
-    Route("GET", "/servers", servers.list_to_parent, PARENT, "servers", query=ListQuery),
+    Route("GET", "/servers", servers.list_to_parent, PARENT, "servers", query=ParentListQuery),
     Route("GET", "/servers/detail", servers.list_detail, PEOPLE, "servers", query=ListQuery),
     Route("GET", "/servers/{id}", servers.show, PEOPLE, "server"),
     Route("GET", "/servers/{id}", servers.show_to_parent, PARENT, "server"),

@@ -102,9 +102,7 @@ _OBSERVED = {
 }
 _BUILD_STATES = one_of("held", "confirmed", "gone", "failed", "pending")
 _SENT: Mapping[str, Form] = {"attempt": WHOLE, "state": _BUILD_STATES, "reason": TEXT, "status": TEXT}
-SERVER_OF_PARENT = object_of(
-    {"id": UUID, **_SENT, "reservation_id": UUID, "created": TIME, "updated": TIME}, _OBSERVED
-)
+SERVER_OF_PARENT = object_of({"id": UUID, **_SENT, "reservation_id": UUID}, _OBSERVED)
 CHANGED_OF_PARENT = object_of({"uuid": UUID, **_SENT}, _OBSERVED)
 BUILD = object_of({"uuid": UUID, "attempt": WHOLE, "state": _BUILD_STATES, "hold_s": NUMBER, "reason": TEXT})
 _TAKEN = object_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
@@ -74,6 +75,33 @@ NOT_ORDERED = ("kernel_id", "ramdisk_id", "root_device_name")
 SortNames = Annotated[list[SortName], Field(max_length=len(SortKey))]
 Directions = Annotated[list[Literal["asc", "desc"]], Field(max_length=len(SortKey))]
 LongText = Annotated[str, Field(max_length=4096, pattern=PRINTABLE)]
+
+
+def statuses_of(names: Sequence[str]) -> tuple[str, ...]:
+    """Return those of these statuses that a server of a zone may have."""
+    return tuple(dict.fromkeys(name for name in names if name in Status.__members__))
+
+
+class ParentListQuery(LenientQuery):
+    """The filters and the page of a parent's list.
+
+    Nothing orders or selects by the times of changes: instances that changed together are mostly in one zone
+    below.
+    """
+
+    repeated: ClassVar[frozenset[str]] = frozenset({"status"})
+
+    reservation_id: Text = ""
+    status: StatusNames = Field(default_factory=list)
+    limit: PageLimit = LONGEST_PAGE
+    marker: Text = ""
+
+    def to_query(self) -> ServerQuery:
+        """Return what the database looks for."""
+        statuses = statuses_of(self.status)
+        return ServerQuery(
+            reservation_id=self.reservation_id, statuses=statuses, limit=self.limit, marker=self.marker
+        )
 
 
 class ListQuery(LenientQuery):
@@ -160,18 +188,15 @@ class ListQuery(LenientQuery):
     @property
     def names_no_status(self) -> bool:
         """Whether it asks for a status of OpenStack Nova that no server of a zone has."""
-        return any(self.status) and not self._statuses()
-
-    def _statuses(self) -> tuple[str, ...]:
-        """Return the statuses asked for that a server of a zone may have."""
-        return tuple(dict.fromkeys(name for name in self.status if name in Status.__members__))
+        return any(self.status) and not statuses_of(self.status)
 
     def to_query(self, *, by_admin: bool) -> ServerQuery:
         """Return what the database looks for; a name that is a regular expression is not among it."""
         everybody = by_admin and self.all_tenants
         return ServerQuery(
             reservation_id=self.reservation_id,
-            statuses=self._statuses() or (("DELETED",) if self.deleted and not any(self.status) else ()),
+            statuses=statuses_of(self.status)
+            or (("DELETED",) if self.deleted and not any(self.status) else ()),
             flavor_id=self.flavor,
             changed_since=epoch_s(self.changes_since) if self.changes_since else 0.0,
             changed_before=epoch_s(self.changes_before) if self.changes_before else 0.0,
