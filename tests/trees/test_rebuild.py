@@ -135,6 +135,21 @@ def test_the_answer_to_a_rebuild_has_the_members_of_the_server_as_it_is_shown(tm
     assert answer["server_groups"] == []
 
 
+def test_the_answer_to_a_rebuild_has_the_image_asked_for(tmp_path: Path) -> None:
+    # given a server
+    scene = Scene(tmp_path)
+
+    # when it is rebuilt, and once more from the image that it had at first
+    first = scene.act(rebuild(NEW)).json["server"]
+    still = scene.shown()
+    scene.go_on()
+    second = scene.act(rebuild(OLD)).json["server"]
+
+    # then each answer has the new image, as openstack server rebuild prints it; the server has it at the end
+    assert (first["image"]["name"], second["image"]["name"]) == (NEW, OLD)
+    assert still == ("REBUILD", "rebuilding", OLD)
+
+
 def test_a_rebuild_changes_the_settings_that_it_gives(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     first = scene.server()["OS-EXT-SRV-ATTR:hostname"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from zonesched.api.answer import Answer, accepted, no_content, ok
@@ -15,6 +16,7 @@ from zonesched.model.desired_call import DesiredAnswer
 from zonesched.model.desired_state import Action, Result
 from zonesched.model.desired_wire import resizes_to_wire
 from zonesched.model.instance_action import ActionView, DeleteServer, EvacuateServer, RebuildServer
+from zonesched.model.instance_image import image_of
 from zonesched.model.openstack_time import zoneless_time
 from zonesched.services.hosts import evacuation
 from zonesched.services.owners import action_history, actions, consoles, servers
@@ -46,7 +48,9 @@ def act(call: Call) -> Answer:
     if not isinstance(asked, RebuildServer):
         return accepted(None)
     view = servers.show(call.zone, call.caller, uuid)
-    body = {"server": shown_json(view, call.links, call.version)}
+    # The server has the new image once it is rebuilt, but OpenStack's clients print this answer then, too.
+    rebuilt = replace(view, image=image_of(view.state.desired.image, view.image))
+    body = {"server": shown_json(rebuilt, call.links, call.version)}
     return accepted(body, Location=call.links.of("servers", uuid)[0]["href"])
 
 
