@@ -4,35 +4,35 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.builders.clock import FakeClock
+from tests.builders.many_instances import EVERYBODYS, many_instances, put_state
 from tests.builders.one_zone import a_zone, put_instance, put_reservation, sql
 from tests.builders.query_plans import sqlite_plans, sqlite_steps
 from zonesched.model.caller import Caller, Role
 from zonesched.model.desired_state import (
-    Desired,
     InstanceState,
-    RebootType,
-    Status,
-    shown_status,
 )
 from zonesched.model.move_steps import MoveKind, MoveState
-from zonesched.model.observed_state import MoveCounts, Observed, Power, Resizes
+from zonesched.model.observed_state import Observed, Power
 from zonesched.model.placement import InstanceStatus
-from zonesched.model.server_query import NEWEST_FIRST, ServerQuery
+from zonesched.model.server_query import ServerQuery
 from zonesched.services.owners import reservations, servers
 from zonesched.services.owners import server_usage as usages
 from zonesched.services.owners.server_usage import UsageQuery
 from zonesched.services.zone import Zone
-from zonesched.store import identity, instance_actions, instance_states, moves, server_list, server_usage
-from zonesched.store.instance_states import StoredState
+from zonesched.store import (
+    few_instances,
+    identity,
+    instance_actions,
+    instance_states,
+    moves,
+    server_list,
+    server_usage,
+)
 from zonesched.store.moves import Move, MovePage
-from zonesched.store.server_list import Everybody, Page
 from zonesched.store.server_usage import UsagePage
 
 
@@ -97,33 +97,6 @@ def test_a_page_of_migrations_begins_at_its_marker(tmp_path: Path) -> None:
     assert "USE TEMP B-TREE FOR ORDER BY" not in plans
 
 
-def many_instances(zone: Zone) -> None:
-    """A thousand instances of one project and one of another, half of them deleted."""
-    put_reservation(zone)
-    uuid = put_instance(zone)
-    one = "SELECT * FROM instances"
-    columns = sql(zone, one)[0]._fields
-    new = {
-        "uuid": "printf('%08d', n)",
-        "created_at": "created_at + n",
-        "changed_seq": "changed_seq + n",
-        "status": "CASE n % 2 WHEN 0 THEN 'ACTIVE' ELSE 'DELETED' END",
-    }
-    sql(
-        zone,
-        "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1000)"
-        f" INSERT INTO instances SELECT {', '.join(new.get(c, c) for c in columns)} FROM instances, numbers",
-    )
-    sql(zone, "UPDATE instances SET project_id = 'project-2' WHERE uuid = :uuid", uuid=uuid)
-
-
-def put_state(zone: Zone, uuid: str, state: InstanceState) -> None:
-    zone.store.write(lambda tx: instance_states.write(tx, [StoredState(uuid, state)], ()))
-
-
-EVERYBODYS = Page(Everybody(), "", (), "", 0.0, 0.0, "", "", "", "", "", NEWEST_FIRST, "", limit=2)
-
-
 @pytest.mark.sqlite
 @pytest.mark.parametrize("status", ["ACTIVE", "DELETED"])
 def test_a_page_of_a_status_that_most_instances_have_does_not_sort_them(tmp_path: Path, status: str) -> None:
@@ -141,7 +114,7 @@ def test_a_page_of_a_status_that_most_instances_have_does_not_sort_them(tmp_path
 def test_a_page_of_a_status_that_few_instances_have_reads_no_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(server_list, "FEW", few)
+    monkeypatch.setattr(few_instances, "FEW", few)
     zone = a_zone(tmp_path, FakeClock())
     many_instances(zone)
     stopped = put_instance(zone)
@@ -159,7 +132,7 @@ def test_a_page_of_a_status_that_few_instances_have_reads_no_others(
 def test_a_page_of_few_changes_or_locks_reads_no_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(server_list, "FEW", few)
+    monkeypatch.setattr(few_instances, "FEW", few)
     zone = a_zone(tmp_path, FakeClock())
     many_instances(zone)
     uuid = put_instance(zone)
@@ -187,53 +160,6 @@ def test_resizes_that_wait_for_their_confirmation_are_read_from_their_index(tmp_
     )
 
     assert steps < 5
-
-
-COUNTS = st.integers(0, 2)
-RESIZES = st.builds(Resizes, COUNTS, COUNTS, COUNTS)
-STATES = st.builds(
-    InstanceState,
-    desired=st.builds(
-        Desired,
-        generation=COUNTS,
-        power=st.sampled_from(Power),
-        reboots=COUNTS,
-        reboot_type=st.sampled_from(RebootType),
-        resizes=RESIZES,
-    ),
-    observed=st.builds(Observed, generation=COUNTS, power=st.sampled_from(Power), resizes=RESIZES),
-    rebooted_by=COUNTS,
-    rebuilt_by=COUNTS,
-    moves=st.builds(MoveCounts, COUNTS, COUNTS),
-)
-SHOWN = st.lists(st.sampled_from(Status), min_size=1, max_size=3)
-
-
-@pytest.mark.parametrize("few", [0, 5000])
-@given(
-    st.lists(st.tuples(st.sampled_from(InstanceStatus), STATES), min_size=1, max_size=20),
-    st.lists(SHOWN, min_size=5, max_size=5),
-)
-@settings(max_examples=25)
-def test_a_list_by_status_has_the_instances_that_show_it(
-    few: int, kept: list[tuple[InstanceStatus, InstanceState]], asked: list[list[Status]]
-) -> None:
-    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
-        patch.setattr(server_list, "FEW", few)
-        zone = a_zone(Path(folder), FakeClock())
-        put_reservation(zone)
-        shown = {}
-        for status, state in kept:
-            uuid = put_instance(zone, status=status)
-            put_state(zone, uuid, state)
-            shown[uuid] = shown_status(status, state)
-        for statuses in asked:
-            page = replace(EVERYBODYS, statuses=[one.value for one in statuses], limit=100)
-
-            found = zone.store.read(lambda tx, page=page: server_list.page(tx, page))
-
-            assert {one.uuid for one in found} == {uuid for uuid, one in shown.items() if one in statuses}
-        zone.stop()
 
 
 def test_an_admins_list_of_one_project_has_those_of_all_its_senders_in_order(tmp_path: Path) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from zonesched.api.call import Call
-from zonesched.api.microversion import NEWEST
-from zonesched.api.server_json import details_json, server_json
+from zonesched.api.server_json import details_json, filtered_json
 from zonesched.errors import BadRequest
 from zonesched.model.caller import Role
 from zonesched.model.name_pattern import is_pattern, searching
 from zonesched.model.server_hostname import hostname_of
+from zonesched.model.server_query import AskedStates
 from zonesched.model.views import ServerView
 from zonesched.services.owners.servers import Search
 
@@ -73,10 +73,10 @@ def asked(call: Call) -> Search | None:
             return False
         if not of_shown:
             return True
-        shown = server_json(view, call.links, NEWEST)
+        shown = filtered_json(view)
         return all(condition(shown) for condition in of_shown)
 
-    return Search(by_details, by_view)
+    return Search(by_details, by_view, AskedStates(query.vm_state, query.task_state, query.power_state))
 
 
 def _of_details(call: Call) -> list[OfMembers]:

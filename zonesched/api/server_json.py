@@ -128,10 +128,24 @@ def server_json(view: ServerView, links: Links, version: Microversion) -> dict[s
         **_extensions(view),
         **_host(view),
         **_fault(view),
-        **({"progress": _PROGRESS[status]} if status in _PROGRESS else {}),
+        **_progress(status),
     }
     since = _SINCE_FOR_ADMIN if view.to_admin else _SINCE
     return {name: value for name, value in found.items() if version.has(since.get(name, 1))}
+
+
+def filtered_json(view: ServerView) -> dict[str, Any]:
+    """Return the members by which lists are filtered, as `server_json` does: most are seen for that alone."""
+    return {
+        "created": iso_time(view.created_at),
+        **_extensions(view),
+        **_host(view),
+        **_progress(shown_status(view.status, view.state)),
+    }
+
+
+def _progress(status: Status) -> dict[str, int]:
+    return {"progress": _PROGRESS[status]} if status in _PROGRESS else {}
 
 
 def shown_json(view: ServerView, links: Links, version: Microversion) -> dict[str, Any]:

@@ -35,6 +35,18 @@ NEWEST_FIRST = (ListOrder(SortKey.CREATED_AT, is_descending=True),)
 
 
 @dataclass(frozen=True)
+class AskedStates:
+    """OpenStack's states that all servers of a list have; "" and None for any."""
+
+    vm_state: str = ""
+    task_state: str = ""
+    power_state: int | None = None
+
+
+ANY_STATES = AskedStates()
+
+
+@dataclass(frozen=True)
 class ServerQuery:
     """Filters of a list of instances; "" or nothing leaves a filter out. `limit` is the page's length.
 

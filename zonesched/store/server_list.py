@@ -9,21 +9,14 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.desired_state import STATUS_OF_POWER, RebootType, Status
-from zonesched.model.observed_state import Power
-from zonesched.model.placement import BUILDING_STATUSES, InstanceStatus
-from zonesched.model.server_query import ListOrder, SortKey
-from zonesched.model.vm_state import (
-    NO_STATE,
-    POWER_STATE,
-    RESIZED,
-    VM_STATE_OF_POWER,
-    VM_STATE_OF_STATUS,
-)
-from zonesched.store import aliases, identity, instances
+from zonesched.model.desired_state import Status
+from zonesched.model.placement import InstanceStatus
+from zonesched.model.server_query import ANY_STATES, AskedStates, ListOrder, SortKey
+from zonesched.store import aliases, identity, instances, shown_states
 from zonesched.store import tables as t
+from zonesched.store.few_instances import is_named
 from zonesched.store.instances import Instance
-from zonesched.store.prepared import Prepared, unindexed
+from zonesched.store.prepared import Prepared
 from zonesched.store.unknown_marker import UnknownMarker
 
 COLUMNS = t.instances.c
@@ -117,6 +110,8 @@ class Page:
     marker: str
     limit: int
     locked: bool | None = None
+    states: AskedStates = ANY_STATES
+    """States that its instances may have: some of them may have others."""
 
 
 def page(tx: Connection, wanted: Page) -> list[Instance]:
@@ -141,9 +136,11 @@ def _page(tx: Connection, wanted: Page, columns: Sequence[_Sorted]) -> sa.Select
     if wanted.name:
         conditions.append(COLUMNS.name.contains(wanted.name, autoescape=True))
     if wanted.statuses:
-        conditions.append(_shows_one(tx, [Status(status) for status in wanted.statuses]))
+        conditions.append(shown_states.shows_one(tx, list(map(Status, wanted.statuses))))
     elif not wanted.changed_since:
         conditions.append(COLUMNS.status != InstanceStatus.DELETED.value)
+    also_deleted = bool(wanted.statuses or wanted.changed_since)
+    conditions += shown_states.may_have(tx, wanted.states, also_deleted=also_deleted)
     if wanted.flavor_id:
         conditions.append(COLUMNS.flavor_id == wanted.flavor_id)
     if wanted.changed_since:
@@ -189,42 +186,14 @@ def _placed_on(host: str) -> sa.Select[tuple[str]]:
     return sa.select(place.uuid).where(place.host_id == named)
 
 
-FEW = 5_000
-"""Instances with a rare status that are named one by one: of more, a page of the newest is full soon."""
-
-
-def _shows_one(tx: Connection, statuses: Sequence[Status]) -> sa.ColumnElement[bool]:
-    """Make the condition that an instance shows one of these (`model.desired_state.shown_status`)."""
-    of_states = [_STATES_OF[status] for status in statuses if status in _STATES_OF]
-    conditions = [_shows(tx, status) for status in statuses if status not in _STATES_OF]
-    if of_states:
-        conditions.append(_is_stored_as(InstanceStatus.ACTIVE) & _is_one(tx, sa.or_(*of_states)))
-    return sa.or_(*conditions)
-
-
-def _shows(tx: Connection, status: Status) -> sa.ColumnElement[bool]:
-    match status:
-        case Status.BUILD:
-            return _is_stored_as(InstanceStatus.BUILD) & ~_with(_IS_OFFLOADED).exists()
-        case Status.ACTIVE:
-            return _is_stored_as(InstanceStatus.ACTIVE) & ~_with(_IS_ANOTHER).exists()
-        case Status.SHELVED_OFFLOADED:
-            return sa.or_(
-                _is_stored_as(InstanceStatus.OFFLOADED),
-                _is_stored_as(InstanceStatus.BUILD) & _is_one(tx, _IS_OFFLOADED),
-                _is_stored_as(InstanceStatus.ACTIVE) & _is_one(tx, _IS_OFFLOADED & _RESTS),
-            )
-    return _is_stored_as(InstanceStatus(status.value))
-
-
-def _is_one(tx: Connection, states: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
-    """Make the condition that an instance has such states."""
-    return _is_named(tx, sa.select(_STATE.uuid).where(states), _with(states).exists())
+_LOCK = t.instance_locks.c
+_HAS_LOCK = sa.select(_LOCK.uuid).where(_LOCK.uuid == COLUMNS.uuid).exists()
+_STATUSES = sorted(status.value for status in InstanceStatus)
 
 
 def _is_locked(tx: Connection) -> sa.ColumnElement[bool]:
     """Make the condition that an instance is locked."""
-    return _is_named(tx, sa.select(_LOCK.uuid), _HAS_LOCK)
+    return is_named(tx, sa.select(_LOCK.uuid), _HAS_LOCK)
 
 
 def _changed_since(tx: Connection, wanted: Page) -> sa.ColumnElement[bool]:
@@ -234,68 +203,7 @@ def _changed_since(tx: Connection, wanted: Page) -> sa.ColumnElement[bool]:
         return has_changed
     # The index of changes begins with the status.
     changed = sa.select(COLUMNS.uuid).where(COLUMNS.status.in_(_STATUSES), has_changed)
-    return _is_named(tx, changed, has_changed)
-
-
-_STATUSES = sorted(status.value for status in InstanceStatus)
-
-
-def _is_named(
-    tx: Connection, uuids: sa.Select[tuple[str]], otherwise: sa.ColumnElement[bool]
-) -> sa.ColumnElement[bool]:
-    """Make the condition that an instance is one of `uuids`; these are named if they are few.
-
-    A database does not know how few they are, and would look at every instance of the zone.
-    """
-    found = tx.execute(uuids.limit(FEW + 1)).scalars().all()
-    return COLUMNS.uuid.in_(found) if len(found) <= FEW else otherwise
-
-
-def _with(states: sa.ColumnElement[bool]) -> sa.Select[tuple[str]]:
-    return sa.select(_STATE.uuid).where(_STATE.uuid == COLUMNS.uuid, states)
-
-
-def _is_stored_as(status: InstanceStatus) -> sa.ColumnElement[bool]:
-    """Make the condition that an instance has this status in its row."""
-    # Of these SQLite would sort all there are for a page of the newest.
-    column = unindexed(COLUMNS.status) if status in _OF_MANY else COLUMNS.status
-    return column == status.value
-
-
-_OF_MANY = {InstanceStatus.ACTIVE, InstanceStatus.DELETED}
-"""The statuses in which most instances of a zone are."""
-
-_LOCK = t.instance_locks.c
-_HAS_LOCK = sa.select(_LOCK.uuid).where(_LOCK.uuid == COLUMNS.uuid).exists()
-_STATE = t.instance_states.c
-_IS_OFFLOADED = _STATE.observed_power == Power.OFFLOADED.value
-_IS_RUNNING = _STATE.observed_power == Power.RUNNING.value
-_IS_RESIZED = _STATE.observed_resizes_begun > (
-    _STATE.observed_resizes_confirmed + _STATE.observed_resizes_reverted
-)
-_IS_REVERTING = _STATE.resizes_reverted > _STATE.observed_resizes_reverted
-_IS_MOVING = sa.or_(
-    _STATE.moves_begun > _STATE.moves_ended, _STATE.resizes_begun > _STATE.observed_resizes_begun, _IS_RESIZED
-)
-_IS_REBOOTING = _IS_RUNNING & (_STATE.rebooted_by > _STATE.observed_generation)
-_IS_REBUILDING = _STATE.rebuilt_by > _STATE.observed_generation
-_RESTS = ~(_IS_REBUILDING | _IS_MOVING)
-_IS_ANOTHER = ~_IS_RUNNING | _IS_REBOOTING | _IS_REBUILDING | _IS_MOVING
-"""The states of an instance that is stored as ACTIVE and shows another status."""
-
-_STATES_OF: Mapping[Status, sa.ColumnElement[bool]] = {
-    Status.RESIZE: _IS_MOVING & ~_IS_RESIZED,
-    Status.VERIFY_RESIZE: _IS_RESIZED & ~_IS_REVERTING,
-    Status.REVERT_RESIZE: _IS_RESIZED & _IS_REVERTING,
-    Status.REBUILD: _IS_REBUILDING & ~_IS_MOVING,
-    Status.REBOOT: _IS_REBOOTING & (_STATE.reboot_type == RebootType.SOFT.value) & _RESTS,
-    Status.HARD_REBOOT: _IS_REBOOTING & (_STATE.reboot_type == RebootType.HARD.value) & _RESTS,
-    **{
-        STATUS_OF_POWER[power]: (_STATE.observed_power == power.value) & _RESTS
-        for power in (Power.STOPPED, Power.PAUSED, Power.SUSPENDED)
-    },
-}
-"""The states for which an instance that is stored as ACTIVE shows each other status."""
+    return is_named(tx, changed, has_changed)
 
 
 def _after(tx: Connection, wanted: Page) -> sa.ColumnElement[bool]:
@@ -332,40 +240,6 @@ def _ordered(wanted: Page) -> Sequence[tuple[_Sorted, bool]]:
 _Sorted = sa.Column[Any] | sa.Label[Any]
 
 
-def _by_state(
-    name: str, built: sa.ColumnElement[Any], new: Any, offloaded: Any, others: Mapping[InstanceStatus, Any]
-) -> sa.Label[Any]:
-    """Make what stands for an instance's state in an order (`api.server_json` shows the same).
-
-    `built`: of a built one by its row of states; `new`: of a built one that has no such row.
-    """
-    of_row = sa.select(built).where(_STATE.uuid == COLUMNS.uuid).correlate(t.instances).scalar_subquery()
-    is_active = COLUMNS.status == InstanceStatus.ACTIVE.value
-    is_offloaded = _with(_IS_OFFLOADED).correlate(t.instances).exists()
-    is_unshelving = COLUMNS.status.in_([one.value for one in BUILDING_STATUSES]) & is_offloaded
-    by_status = sa.case({one.value: state for one, state in others.items()}, value=COLUMNS.status)
-    found = sa.case((is_active, sa.func.coalesce(of_row, new)), (is_unshelving, offloaded), else_=by_status)
-    return found.label(name)
-
-
-_OF_POWER = sa.case(
-    {power.value: state for power, state in VM_STATE_OF_POWER.items()}, value=_STATE.observed_power
-)
-_VM_STATE = _by_state(
-    "vm_state",
-    sa.case((_IS_RESIZED, RESIZED), else_=_OF_POWER),
-    VM_STATE_OF_POWER[Power.RUNNING],
-    VM_STATE_OF_POWER[Power.OFFLOADED],
-    VM_STATE_OF_STATUS,
-)
-_POWER_STATE = _by_state(
-    "power_state",
-    sa.case({power.value: state for power, state in POWER_STATE.items()}, value=_STATE.observed_power),
-    POWER_STATE[Power.RUNNING],
-    NO_STATE,
-    dict.fromkeys(VM_STATE_OF_STATUS, NO_STATE),
-)
-
 _SORTED: Mapping[SortKey, _Sorted] = {
     SortKey.CREATED_AT: COLUMNS.created_at,
     SortKey.UPDATED_AT: COLUMNS.updated_at,
@@ -376,6 +250,6 @@ _SORTED: Mapping[SortKey, _Sorted] = {
     SortKey.LAUNCH_INDEX: COLUMNS.position,
     SortKey.FLAVOR: COLUMNS.flavor_id,
     SortKey.LOCK: sa.case((_HAS_LOCK, 1), else_=0).label("locked_by"),
-    SortKey.VM_STATE: _VM_STATE,
-    SortKey.POWER_STATE: _POWER_STATE,
+    SortKey.VM_STATE: shown_states.VM_STATE,
+    SortKey.POWER_STATE: shown_states.POWER_STATE_NUMBER,
 }

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from zonesched.model.placement import (
     InstanceStatus,
     PlacementState,
 )
-from zonesched.model.server_query import ServerQuery
+from zonesched.model.server_query import ANY_STATES, AskedStates, ServerQuery
 from zonesched.model.views import ServerView
 from zonesched.model.work_deadline import always
 from zonesched.services.children.changes import apply_changes, wake_for
@@ -55,14 +55,15 @@ MOST_SEARCHED = 10_000
 
 @dataclass(frozen=True)
 class Search:
-    """Filters that the database does not know.
+    """Filters that the database does not know, or not exactly.
 
     `by_details`: by the name and the passthrough, before anything else of an instance is read. `by_view`: by
-    all that its owner sees.
+    all that its owner sees, among them the `states`, by which the database leaves most others out.
     """
 
     by_details: Callable[[str, Mapping[str, Any]], bool]
     by_view: Callable[[ServerView], bool]
+    states: AskedStates = ANY_STATES
 
 
 def list_servers(
@@ -84,17 +85,26 @@ def list_servers(
 def _search(
     zone: Zone, caller: Caller, query: ServerQuery, search: Search, tx: Transaction
 ) -> tuple[list[ServerView], str]:
-    uuids = server_list.uuids(tx, _wanted(zone, caller, query, MOST_SEARCHED + 1))
+    wanted = replace(_wanted(zone, caller, query, MOST_SEARCHED + 1), states=search.states)
+    uuids = server_list.uuids(tx, wanted)
     searched = uuids[:MOST_SEARCHED]
     asked: list[ServerView] = []
-    for start in range(0, len(searched), SEARCHED_AT_ONCE):
-        rows = instances.read_by_uuid(tx, some := searched[start : start + SEARCHED_AT_ONCE])
+    for some in _growing_parts(searched, query.limit + 1):
+        rows = instances.read_by_uuid(tx, some)
         likely = [row for row in map(rows.__getitem__, some) if search.by_details(row.name, row.passthrough)]
         found = server_views.load(tx, caller, likely)
         asked += filter(search.by_view, (server_views.view(zone, caller, f, stale=False) for f in found))
         if len(asked) > query.limit:
             return asked[: query.limit], asked[query.limit - 1].uuid
     return asked, searched[-1] if len(uuids) > len(searched) else ""
+
+
+def _growing_parts(uuids: Sequence[str], first: int) -> Iterator[Sequence[str]]:
+    """Split a search: the first instances may be all that are asked for, of rare ones none may be."""
+    start, size = 0, min(first, SEARCHED_AT_ONCE)
+    while start < len(uuids):
+        yield uuids[start : start + size]
+        start, size = start + size, min(2 * size, SEARCHED_AT_ONCE)
 
 
 def _page(zone: Zone, caller: Caller, query: ServerQuery) -> tuple[list[ServerView], str]:
