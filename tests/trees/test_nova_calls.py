@@ -10,6 +10,7 @@ import pytest
 from tests.builders.boots import FLAVOR
 from tests.builders.played_agent import PlayedAgent
 from tests.builders.scenes import built_once
+from tests.builders.stores import statements_read_by
 from tests.builders.tree import Node, Tree, a_host
 from zonesched.api import hypervisors, server_usage
 from zonesched.api.schemas.fields import LONGEST_PAGE
@@ -188,6 +189,20 @@ class TestUsage:
 
         monkeypatch.setattr(server_usage, "MOST_AT_ONCE", LONGEST_PAGE)
         assert at(node, 39, path)["badRequest"]["error_code"] == "too_many_servers"
+
+    @pytest.mark.sqlite
+    def test_a_client_that_knows_no_pages_and_asks_for_too_many_is_refused_after_the_first_page(
+        self, node: Node, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(server_usage, "MOST_AT_ONCE", LONGEST_PAGE + 1)
+        body = {"server": {"name": "vm", "flavorRef": "small", "num_instances": 2 * LONGEST_PAGE + 1}}
+        assert node.client("member").post("/zones/boot", body).status == 202
+        path = f"/os-simple-tenant-usage/{project_of(node)}"
+
+        read = statements_read_by(node.zone.store, lambda: at(node, 39, path))
+
+        assert at(node, 39, path)["badRequest"]["error_code"] == "too_many_servers"
+        assert sum("ORDER BY instances.created_at" in text for text in read) == 1
 
     def test_a_marker_of_another_project_is_as_unknown_as_any(self, tree: Tree, node: Node) -> None:
         (foreign,), (own,) = booted(tree), booted(tree, 1, "stranger")

@@ -83,6 +83,28 @@ def test_a_page_of_usage_begins_behind_its_marker(tmp_path: Path, project: str, 
     assert f"ix_instances_listing (caller_id=? AND {begin}" in plan
 
 
+def test_usage_is_counted_as_far_as_a_limit(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path, FakeClock())
+    uuids = some_instances(zone)
+    now = zone.clock.now()
+    sql(zone, "UPDATE instances SET status = 'DELETED', ended_at = 1 WHERE uuid = :uuid", uuid=uuids[0])
+
+    def has_more_than(number: int, project: str = "") -> bool:
+        return usages.has_more_than(zone, UsageQuery(project, now - 100, now + 100, "", limit=1), number)
+
+    assert (has_more_than(4), has_more_than(5)) == (True, False)
+    assert (has_more_than(1, "project-0"), has_more_than(2, "project-0")) == (True, False)
+
+
+@pytest.mark.sqlite
+def test_usage_is_counted_no_further_than_its_limit(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path, FakeClock())
+    many_instances(zone)
+    page = UsagePage(zone.uuid, "", 0.0, zone.clock.now() + 2000, "", limit=2)
+
+    assert sqlite_steps(zone.store, lambda tx: server_usage.has_more_than(tx, page, 10)) < 20
+
+
 @pytest.mark.sqlite
 def test_a_page_of_migrations_begins_at_its_marker(tmp_path: Path) -> None:
     zone = a_zone(tmp_path, FakeClock())

@@ -72,10 +72,11 @@ def _read(call: Call, query: UsageQuery) -> tuple[list[InstanceUsage], str]:
     found, marker = server_usage.read(call.zone, query)
     if call.version.has(PAGED) or call.query.model_fields_set & {"limit", "marker"}:
         return found, marker
+    # Before all of these are read.
+    if marker and server_usage.has_more_than(call.zone, query, MOST_AT_ONCE):
+        message = f"More than {MOST_AT_ONCE} servers: ask for pages, with the microversion 2.{PAGED}."
+        raise BadRequest(message, code="too_many_servers", field="limit")
     while marker:
-        if len(found) >= MOST_AT_ONCE:
-            message = f"More than {MOST_AT_ONCE} servers: ask for pages, with the microversion 2.{PAGED}."
-            raise BadRequest(message, code="too_many_servers", field="limit")
         more, marker = server_usage.read(call.zone, replace(query, marker=marker))
         found += more
     return found, ""

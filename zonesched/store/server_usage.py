@@ -44,19 +44,31 @@ def page(tx: Connection, wanted: UsagePage) -> list[Instance]:
 
     Raises UnknownMarker for a marker that names none of the project.
     """
-    own: list[sa.ColumnElement[bool]] = [_instance.caller_id == wanted.zone_uuid]
-    order: Sequence[sa.ColumnElement[Any]] = _BY_PROJECT
-    if wanted.project_id:
-        own, order = [*own, _instance.project_id == wanted.project_id], _BY_AGE
-    conditions = [
-        *own,
-        _instance.created_at < wanted.end,
-        sa.or_(_instance.status.not_in(ENDED), _instance.ended_at > wanted.start),
-    ]
+    own = _own(wanted)
+    order: Sequence[sa.ColumnElement[Any]] = _BY_AGE if wanted.project_id else _BY_PROJECT
+    conditions = [*own, *_in_period(wanted)]
     if wanted.marker:
         conditions.append(_after(tx, own, order, wanted.marker))
     statement = sa.select(t.instances).where(*conditions).order_by(*order).limit(wanted.limit)
     return [instances.from_row(row) for row in tx.execute(statement)]
+
+
+def has_more_than(tx: Connection, wanted: UsagePage, number: int) -> bool:
+    """Tell whether more than so many instances existed in the period, whatever the page."""
+    statement = sa.select(_instance.uuid).where(*_own(wanted), *_in_period(wanted)).limit(1).offset(number)
+    return tx.execute(statement).first() is not None
+
+
+def _own(wanted: UsagePage) -> list[sa.ColumnElement[bool]]:
+    of_zone = _instance.caller_id == wanted.zone_uuid
+    return [of_zone, _instance.project_id == wanted.project_id] if wanted.project_id else [of_zone]
+
+
+def _in_period(wanted: UsagePage) -> list[sa.ColumnElement[bool]]:
+    return [
+        _instance.created_at < wanted.end,
+        sa.or_(_instance.status.not_in(ENDED), _instance.ended_at > wanted.start),
+    ]
 
 
 def _after(

@@ -58,8 +58,7 @@ def read(zone: Zone, query: UsageQuery) -> tuple[list[InstanceUsage], str]:
     """
     if query.end <= query.start:
         raise BadRequest("end: must be later than start.", field="end")
-    now = zone.clock.now()
-    page = UsagePage(zone.uuid, query.project_id, query.start, query.end, query.marker, query.limit + 1)
+    now, page = zone.clock.now(), _page(zone, query)
 
     def fn(tx: Transaction) -> list[InstanceUsage]:
         rows = server_usage.page(tx, page)
@@ -77,6 +76,15 @@ def read(zone: Zone, query: UsageQuery) -> tuple[list[InstanceUsage], str]:
     except UnknownMarker as error:
         raise BadRequest("marker names no instance.", code="marker_unknown", field="marker") from error
     return found[: query.limit], found[query.limit - 1].uuid if 0 < query.limit < len(found) else ""
+
+
+def has_more_than(zone: Zone, query: UsageQuery, number: int) -> bool:
+    """Tell whether the usage of more than so many instances is asked for, on all pages."""
+    return zone.store.read(lambda tx: server_usage.has_more_than(tx, _page(zone, query), number))
+
+
+def _page(zone: Zone, query: UsageQuery) -> UsagePage:
+    return UsagePage(zone.uuid, query.project_id, query.start, query.end, query.marker, query.limit + 1)
 
 
 def _usage(row: Instance, power: Power, flavor: Flavor, query: UsageQuery, now: float) -> InstanceUsage:
