@@ -319,7 +319,20 @@ instances = Table(
     # The status is rewritten with the number anyway: a parent's living instances are counted from here.
     Index("ix_instances_changes", "caller_id", "changed_seq", "status"),
     Index("ix_instances_status", "status", "updated_at"),
-    Index("ix_instances_listing", "caller_id", "project_id", "created_at", "uuid"),
+    # With the sizes, which the use of a project sums up; those that count no more are subtracted.
+    Index("ix_instances_listing", "caller_id", "project_id", "created_at", "uuid", "vcpus", "ram_mb"),
+    # Partial: instances that run cost nothing.
+    Index(
+        "ix_instances_ended",
+        "caller_id",
+        "project_id",
+        "vcpus",
+        "ram_mb",
+        # Else SQLite would read the rows, too.
+        "status",
+        sqlite_where=text("status IN ('DELETED', 'ERROR')"),
+        postgresql_where=text("status IN ('DELETED', 'ERROR')"),
+    ),
     Index("ix_instances_created", "created_at", "uuid"),
     # As long as the listing's index: else SQLite would walk the whole project to list one reservation.
     Index("ix_instances_reservation", "reservation_id", "caller_id", "project_id", "created_at", "uuid"),
@@ -332,6 +345,9 @@ instances = Table(
         postgresql_where=text("group_id != ''"),
     ),
 )
+
+INSTANCE_HAS_ENDED = text("instances.status IN ('DELETED', 'ERROR')")
+"""Condition of the partial index, without a parameter: else SQLite would not use it."""
 
 # The capacity that parents took with holds that they did not confirm.
 idle_holds = Table(
