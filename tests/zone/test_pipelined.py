@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ pytestmark = pytest.mark.postgresql
 _INSERT = Prepared(sa.insert(t.epochs))
 _IDS = Prepared(sa.select(t.epochs.c.id).order_by(t.epochs.c.after))
 _NAMED = Prepared(sa.select(t.epochs.c.after).where(one_of(t.epochs.c.id, "ids")))
+_END_OWN = Prepared(sa.select(sa.func.pg_terminate_backend(sa.func.pg_backend_pid()).label("ended")))
 FIRST, SECOND, THIRD = ({"after": number, "id": f"{number}"} for number in (1, 2, 3))
 
 
@@ -163,6 +165,32 @@ def test_a_connection_that_is_lost_before_the_commit_runs_the_transaction_again(
 
     store.write(fn)
     assert (runs, ids(store)) == (2, ["1"])
+
+
+def test_a_connection_is_lost_once_its_server_says_that_it_ends_it(
+    store: Store, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    # given a session that needs long to end: somebody holds a table that goes with it
+    other = databases().connection(path)
+    with store.engine.connect() as tx:
+        tx.exec_driver_sql("CREATE TEMPORARY TABLE kept ()")
+        ((schema,),) = tx.exec_driver_sql("SELECT pg_my_temp_schema()::regnamespace::text").all()
+    runs = 0
+
+    def fn(tx: Transaction) -> None:
+        nonlocal runs
+        runs += 1
+        if runs == 1:
+            _END_OWN.send(tx)
+            select.select([tx.connection.fileno()], [], [], 10.0)
+        _INSERT.send(tx, **FIRST)
+
+    # when its last words arrive, and its end does not
+    with other.transaction():
+        other.execute(SQL("LOCK TABLE {} IN ACCESS SHARE MODE").format(Identifier(schema, "kept")))
+        store.write(fn)
+    # then
+    assert (runs, ids(store), caplog.text) == (2, ["1"], "")
 
 
 def test_a_commit_whose_answer_is_lost_is_not_repeated(store: Store, path: Path) -> None:

@@ -70,6 +70,18 @@ class PipelinedConnection(psycopg.Connection[Any]):
         """The start of the server at the other end; another server, or the same one later, has another."""
         self._open: AbstractContextManager[psycopg.Pipeline] | None = None
 
+    def wait(self, *args: Any, **options: Any) -> Any:
+        """Wait for the server; a connection that it says it ends is closed at once.
+
+        Its end may arrive later than its last word, and until then the connection would seem to live.
+        """
+        try:
+            return super().wait(*args, **options)
+        except psycopg.Error as error:
+            if error.diag.severity_nonlocalized in _ENDS:
+                super().close()
+            raise
+
     def begin_pipeline(self) -> None:
         """Wait for no more results until `end_pipeline`."""
         if self._open is None:
@@ -112,5 +124,8 @@ def connect(*args: Any, **parameters: Any) -> PipelinedConnection:
     ((connection.server,),) = connection.execute(_STARTED).fetchall()
     return connection
 
+
+_ENDS = ("FATAL", "PANIC")
+"""Severities of the last words to a session (PostgreSQL's documentation, table 19.2)."""
 
 _STARTED = "SELECT extract(epoch FROM pg_postmaster_start_time())::text"
