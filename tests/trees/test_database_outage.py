@@ -20,6 +20,7 @@ from tests.builders.visitor import Visitor
 from zonesched.services import background
 from zonesched.store import store as store_module
 from zonesched.store.outages import outage
+from zonesched.store.store import Transaction
 from zonesched.zones.child import Offline
 
 FLAVOR = {"flavor": {"name": "small", "vcpus": 1, "ram": 64, "disk": 1}}
@@ -119,6 +120,21 @@ def test_a_statement_that_is_wrong_is_no_outage(tmp_path: Path) -> None:
         store.read(lambda tx: tx.exec_driver_sql("SELECT nothing FROM nowhere"))
 
     assert outage(wrong.value) is None
+
+
+@pytest.mark.postgresql
+def test_a_server_that_takes_a_privilege_away_is_an_outage(tmp_path: Path) -> None:
+    store = Tree(tmp_path).add("zone").zone.store
+
+    def fn(tx: Transaction) -> None:
+        # A role without any privilege in the zone's database, which every server has.
+        tx.exec_driver_sql("SET LOCAL ROLE pg_monitor")
+        tx.exec_driver_sql("SELECT * FROM hosts")
+
+    with pytest.raises(sa.exc.DBAPIError, match="permission denied") as refused:
+        store.read(fn)
+
+    assert outage(refused.value) is not None
 
 
 def test_the_error_of_a_connection_that_was_lost_twice_has_causes_that_end(tmp_path: Path) -> None:

@@ -13,8 +13,11 @@ log = logging.getLogger(__name__)
 
 RETRY_AFTER_S = 5
 
-_READ_ONLY = "25006"
-"""PostgreSQL's read_only_sql_transaction (its documentation, appendix A)."""
+_REFUSED = ("25006", "42501")
+"""PostgreSQL's read_only_sql_transaction and insufficient_privilege (its documentation, appendix A).
+
+The latter is also the code of a disk on which its files cannot be opened or written.
+"""
 
 
 def outage(error: BaseException) -> ZoneBusy | None:
@@ -60,5 +63,5 @@ def _passes(error: BaseException) -> bool:
         case sa.exc.OperationalError() | sa.exc.InterfaceError():
             return True
         case sa.exc.DBAPIError():
-            return error.connection_invalidated or getattr(error.orig, "sqlstate", "") == _READ_ONLY
+            return error.connection_invalidated or getattr(error.orig, "sqlstate", "") in _REFUSED
     return False
