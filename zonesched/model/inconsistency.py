@@ -118,6 +118,14 @@ class OfFound:
         return f"instance {self.uuid} place {self.number} at {self.kind} {self.holder_id}"
 
 
+@dataclass(frozen=True)
+class OfDatabase:
+    """The zone's database as a whole."""
+
+    def __str__(self) -> str:
+        return "the database"
+
+
 Subject = (
     OfInventory
     | OfPlace
@@ -129,6 +137,7 @@ Subject = (
     | OfAttempt
     | OfNeighbour
     | OfFound
+    | OfDatabase
 )
 
 

@@ -66,6 +66,7 @@ def start(zone: Zone) -> None:
     loop("own-service", lambda: beat_own(zone))
     if zone.store.has_clock:
         loop("clock-difference", zone.clock_difference.look)
+        acting("lost-commits", zone.lost_commits.look)
     zone.wake.sync_loops.append(acting("sync", Sync(zone).step))
 
 

@@ -33,6 +33,7 @@ from zonesched.services.state.heartbeats import Heartbeats
 from zonesched.services.state.host_cache import HostCache
 from zonesched.services.state.instance_events import EventObserver, Publisher
 from zonesched.services.state.listening import Listening
+from zonesched.services.state.lost_commits import LostCommits, meet_server
 from zonesched.services.state.notifications import Notifications
 from zonesched.services.state.password_guard import PasswordGuard
 from zonesched.services.state.project_changes import ProjectChanges
@@ -64,6 +65,7 @@ class Zone:
     clock: Clock
     clock_steps: ClockSteps
     clock_difference: ClockDifference
+    lost_commits: LostCommits
     executor: Executor
     store: Store
     transport: Transport
@@ -114,6 +116,7 @@ class Zone:
         store.observer = counts = StoreCounts(clock)
         schema.upgrade(store)
         uuid, host_id_secret, secret_box = _identify(conf, store, clock)
+        meet_server(store)
         incarnation, beaten_at = store.read(
             lambda tx: (recovery.incarnation(tx), services.last_of_processes(tx))
         )
@@ -132,6 +135,7 @@ class Zone:
             clock=clock,
             clock_steps=ClockSteps(clock),
             clock_difference=ClockDifference(clock, store),
+            lost_commits=LostCommits(store),
             executor=executor,
             store=store,
             transport=transport,

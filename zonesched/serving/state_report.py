@@ -11,6 +11,7 @@ from zonesched.services.state.host_cache import HostCache
 from zonesched.services.state.restored import Restored
 from zonesched.services.zone import Zone
 from zonesched.serving.gauges import Load
+from zonesched.store.server_history import lost
 from zonesched.zones.zone_manager import ZoneManager
 
 
@@ -42,6 +43,8 @@ def _work(zone: Zone, load: Load) -> Iterator[str]:
     yield f"hosts: {hosts}"
     if zone.clock_difference.is_large:
         yield f"clock: {zone.clock_difference.ahead_s:.0f} s ahead of the database's"
+    if zone.lost_commits.change:
+        yield f"database: {lost(zone.lost_commits.change)}"
 
 
 def _recovery(restored: Restored) -> Iterator[str]:

@@ -18,6 +18,7 @@ from sqlalchemy.engine import Connection
 
 from zonesched.model.inconsistency import (
     Inconsistency,
+    OfDatabase,
     OfEntry,
     OfInstance,
     OfInventory,
@@ -34,7 +35,7 @@ from zonesched.model.placement import (
     InstanceStatus,
     PlacementState,
 )
-from zonesched.store import capacities
+from zonesched.store import capacities, server_history
 from zonesched.store import tables as t
 from zonesched.store.audit_actions import action_open
 from zonesched.store.audit_groups import group_inconsistencies
@@ -59,6 +60,7 @@ class OverdueTimes:
 def inconsistencies(tx: Connection, times: OverdueTimes) -> list[Inconsistency]:
     """Find all inconsistencies, in order of kind and subject."""
     found = [
+        *commits_lost(tx),
         *used_differs(tx),
         *over_capacity(tx),
         *claim_without_instance(tx),
@@ -73,6 +75,12 @@ def inconsistencies(tx: Connection, times: OverdueTimes) -> list[Inconsistency]:
         *move_inconsistencies(tx, times.work_overdue_before),
     ]
     return sorted(found, key=lambda d: d.order)
+
+
+def commits_lost(tx: Connection) -> list[Inconsistency]:
+    """Check that no process has met a server of PostgreSQL that lacks commits which it was told of."""
+    change = server_history.lost_change(tx)
+    return [Inconsistency("commits_lost", OfDatabase(), server_history.lost(change))] if change else []
 
 
 def used_differs(tx: Connection) -> list[Inconsistency]:

@@ -23,7 +23,9 @@ from uuid import UUID
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from zonesched.store import outcomes
 from zonesched.store import tables as t
+from zonesched.store.outcomes import Numbered
 from zonesched.store.prepared import Prepared
 
 CHANGES = "changes"
@@ -114,7 +116,16 @@ def _number(number: sa.ColumnElement[int]) -> Prepared:
 
 
 _COUNTED = _number(_COUNT)
-_OWN = _number(_COUNT + _transaction_id(sa.func.pg_current_xact_id()))
+_OWN_ID = _transaction_id(sa.func.pg_current_xact_id())
+_OWN = _number(_COUNT + _OWN_ID)
+# Where the server tells how far its log is written: what proves later that it has this transaction.
+_OWN_WRITTEN = Prepared(
+    sa.select(
+        (_COUNT + _OWN_ID).label("number"),
+        _OWN_ID.label("transaction"),
+        sa.cast(sa.text("pg_current_wal_insert_lsn() - '0/0'"), sa.BigInteger).label("written"),
+    )
+)
 _ENDED = _number(_COUNT + _transaction_id(sa.func.pg_snapshot_xmin(_SNAPSHOT)) - 1)
 _GIVEN = _number(_COUNT + _transaction_id(sa.func.pg_snapshot_xmax(_SNAPSHOT)) - 1)
 
@@ -194,8 +205,21 @@ def next_change(tx: Connection) -> int:
 
 def ask_next_change(tx: Connection) -> Callable[[], int]:
     """Take the number as `next_change` does, and return what waits for it."""
-    sent = _OWN.send(tx) if _numbers_itself(tx) else _NEXT.send(tx, counter=CHANGES)
-    return lambda: int(sent.all()[0][0])
+    if not _numbers_itself(tx):
+        counted = _NEXT.send(tx, counter=CHANGES)
+        return lambda: int(counted.all()[0].value)
+    connection: Any = tx.connection.dbapi_connection
+    if not connection.tells_log:
+        sent = _OWN.send(tx)
+        return lambda: int(sent.all()[0].number)
+    own = _OWN_WRITTEN.send(tx)
+
+    def take() -> int:
+        ((number, transaction, written),) = own.all()
+        outcomes.note(tx, Numbered(number, transaction, written))
+        return int(number)
+
+    return take
 
 
 def low_watermark(tx: Connection) -> int:

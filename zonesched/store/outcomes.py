@@ -56,7 +56,19 @@ class ActionsEnded:
     at: float
 
 
-Outcome = BootAccepted | InstancesAccepted | BecameActive | BecameError | ActionsEnded
+@dataclass(frozen=True)
+class Numbered:
+    """A change got its number, on PostgreSQL: its transaction's id, and a place in the server's log.
+
+    `written`: its commit is behind that place, in bytes from the log's beginning.
+    """
+
+    number: int
+    transaction: int
+    written: int
+
+
+Outcome = BootAccepted | InstancesAccepted | BecameActive | BecameError | ActionsEnded | Numbered
 
 
 def note(tx: Connection, outcome: Outcome) -> None:

@@ -68,6 +68,8 @@ class PipelinedConnection(psycopg.Connection[Any]):
         self.cursor_factory = PipelinedCursor
         self.server = ""
         """The start of the server at the other end; another server, or the same one later, has another."""
+        self.tells_log = False
+        """Whether it tells how far its log is written, as some servers that are like PostgreSQL do not."""
         self._open: AbstractContextManager[psycopg.Pipeline] | None = None
 
     def wait(self, *args: Any, **options: Any) -> Any:
@@ -122,8 +124,22 @@ def connect(*args: Any, **parameters: Any) -> PipelinedConnection:
     """
     connection = PipelinedConnection.connect(*args, autocommit=True, **{**NOTICED, **parameters})
     ((connection.server,),) = connection.execute(_STARTED).fetchall()
+    connection.tells_log = _tells_log(connection)
     return connection
 
+
+def _tells_log(connection: PipelinedConnection) -> bool:
+    try:
+        connection.execute(_WRITTEN)
+    except psycopg.Error:
+        if connection.closed:
+            raise
+        return False
+    return True
+
+
+_WRITTEN = "SELECT pg_current_wal_insert_lsn() WHERE NOT pg_is_in_recovery()"
+"""A standby, which writes none, tells it once it has taken over."""
 
 _ENDS = ("FATAL", "PANIC")
 """Severities of the last words to a session (PostgreSQL's documentation, table 19.2)."""

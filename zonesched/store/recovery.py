@@ -22,7 +22,7 @@ from zonesched.model.observed_state import NO_MOVES, MoveCounts, Observed
 from zonesched.model.placement import LIVING_STATUSES, Attempt, InstanceStatus
 from zonesched.model.request_spec import Flavor, RequestSpec
 from zonesched.model.request_wire import flavor_from_wire, flavor_to_wire, spec_from_row, spec_to_row
-from zonesched.store import claims
+from zonesched.store import claims, server_history
 from zonesched.store import tables as t
 from zonesched.store.found_states import (
     given_back_from_text,
@@ -118,6 +118,7 @@ def begin(tx: Connection, incarnation: str) -> None:
     for table in (t.unheard, t.found_instances, t.named_instances, t.fencing_promises):
         tx.execute(sa.delete(table))
     tx.execute(sa.update(t.identity).values(incarnation=incarnation))
+    server_history.forget(tx)
     # A parent's cursor may name numbers from after the copy: all of its feed is read anew.
     tx.execute(sa.delete(t.epochs))
     tx.execute(sa.insert(t.epochs).values(after=0, id=incarnation))

@@ -208,6 +208,7 @@ class Store:
         writing = self._sqlite_to_write() if self._is_sqlite else self._postgresql_to_write()
         with writing as tx, outcomes.kept(tx) as done:
             yield tx
+        self.servers.committed(done)
         self.observer.committed(done)
 
     @contextmanager

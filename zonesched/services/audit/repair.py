@@ -124,5 +124,6 @@ REPAIRS: dict[str, Callable[[Repair, Inconsistency], str]] = {
     "group_split": repair_rows.gather_group,
     "group_host_overfull": repair_rows.thin_group,
     "action_open": repair_rows.end_actions,
+    "commits_lost": repair_rows.leave_to_operator,
 }
 """Repairs by kind of the zone's own inconsistencies, in the order in which they run."""

@@ -44,6 +44,7 @@ from zonesched.store import (
     instances,
     placements,
     repairs,
+    server_history,
 )
 from zonesched.store.audit_groups import Member
 from zonesched.store.instances import Instance
@@ -70,6 +71,11 @@ class Repair:
         """Raise CannotTell while a worker holds a lease of this boot."""
         if repairs.is_leased(self.tx, caller_id, reservation_id, self.now):
             raise CannotTell("a worker has leased this boot: run the repair again")
+
+
+def leave_to_operator(repair: Repair, found: Inconsistency) -> str:
+    """Leave what no row can say any more."""
+    raise CannotTell(server_history.REMEDY)
 
 
 # -- places ------------------------------------------------------------------------------------------------
