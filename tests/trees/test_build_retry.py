@@ -16,6 +16,7 @@ from tests.builders.boots import (
     a_small_tree,
     boot,
     counts,
+    delete_all,
     nothing_is_wrong,
     rows,
     the_boot,
@@ -275,6 +276,28 @@ class TestAcrossZones:
         assert all(line.get("host") or line.get("zone") in ("region", "leaf-b") for line in fault["attempts"])
         # What an agent calls it stays in its own zone.
         assert all("host" in line or line["reason"] == "build_failed" for line in fault["attempts"])
+        nothing_is_wrong(tree)
+
+    def test_where_calls_are_routed_to_no_child_what_failed_there_can_still_be_deleted(
+        self, tmp_path: Path
+    ) -> None:
+        # Given
+        tree = Tree(tmp_path)
+        tree.add("root", max_attempts=1, enable_zone_routing=False).client().post("/flavors", FLAVOR)
+        tree.add("leaf", parent="root", hosts_=[a_host("l1")])
+        tree.poll()
+        reservation_id = boot(tree, num_instances=1)
+        tree.settle()
+        refused = tree.nodes["root"].client().delete(f"/servers/{the_server(tree)['id']}")
+        go_on(tree, failing_on("l1"))
+        assert (refused.status, counts(tree, reservation_id)) == (409, {"ERROR": 1})
+
+        # When
+        delete_all(tree)
+        tree.settle()
+
+        # Then
+        assert counts(tree, reservation_id) == {"DELETED": 1}
         nothing_is_wrong(tree)
 
     def test_a_zone_that_does_not_answer_the_next_confirm_hides_no_reason(self, tmp_path: Path) -> None:

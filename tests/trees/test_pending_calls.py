@@ -86,8 +86,8 @@ def test_a_delete_whose_answers_are_lost_gives_back_once(tmp_path: Path) -> None
         assert rows(tree, name, "SELECT sum(used) FROM inventories") == [(0,)]
 
 
-def test_an_instance_that_a_child_refuses_to_delete_holds_up_no_other_of_its_boot(tmp_path: Path) -> None:
-    # Given: half of a boot is on a host of the region, and half in a zone that it passes no calls on to
+def test_a_zone_that_routes_no_calls_still_deletes_below_for_its_parent(tmp_path: Path) -> None:
+    # Given: half of a boot is on a host of the region, and half in a zone that it routes no calls to
     tree = Tree(tmp_path)
     tree.add("root")
     tree.add("region", parent="root", hosts_=[a_host("h1")], enable_zone_routing=False)
@@ -104,8 +104,34 @@ def test_an_instance_that_a_child_refuses_to_delete_holds_up_no_other_of_its_boo
     tree.settle()
 
     # Then
-    assert rows(tree, "region", by_kind) == [("child", "confirmed", 4), ("host", "released", 4)]
-    assert dict(rows(tree, "root", STATES)) == {"released": 4, "releasing": 4}
+    assert dict(rows(tree, "root", STATES)) == {"released": 8}
+    assert rows(tree, "leaf", "SELECT sum(used) FROM inventories") == [(0,)]
+    assert inconsistencies(tree) == []
+
+
+def test_an_instance_that_a_child_refuses_to_delete_holds_up_no_other_of_its_boot(tmp_path: Path) -> None:
+    # Given
+    tree = a_small_tree(tmp_path)
+    boot(tree)
+    tree.settle()
+    app = tree.nodes["region"].app
+    refused = min(uuid for (uuid,) in rows(tree, "region", "SELECT uuid FROM placements"))
+
+    def refusing(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        if environ["REQUEST_METHOD"] == "DELETE" and refused in environ["PATH_INFO"]:
+            start_response("409 Conflict", [("Content-Type", "application/json")])
+            return [b'{"conflictingRequest": {"code": 409, "message": "no", "error_code": "not_now"}}']
+        return list(app(environ, start_response))
+
+    tree.network.mount(tree.nodes["region"].url, refusing)
+
+    # When
+    delete_all(tree)
+    tree.step("root")
+
+    # Then
+    states = dict(rows(tree, "root", STATES))
+    assert (states.pop("releasing"), set(states)) == (1, {"released"})
 
 
 def test_an_instance_that_a_child_fails_to_delete_holds_up_no_other_of_its_boot(tmp_path: Path) -> None:

@@ -59,7 +59,8 @@ API = [
     cfg.BoolOpt(
         "enable_zone_routing",
         default=True,
-        help="Forward calls about one instance to the child zone that has it.",
+        help="Forward calls about one instance to the child zone that has it. "
+        "False: actions on it, and deletes by others than parent zones, are refused; reads ask no child.",
     ),
     cfg.IntOpt(
         "max_body_bytes",

@@ -12,6 +12,7 @@ from zonesched.errors import BadRequest, ChildUnreachable, Conflict, NotFound
 from zonesched.model.caller import Caller, Role
 from zonesched.model.placement import (
     TO_BUILD,
+    WANTED,
     BuildState,
     InstanceChange,
     InstanceStatus,
@@ -183,12 +184,14 @@ def delete(zone: Zone, caller: Caller, uuid: str, attempt: int = 0) -> None:
     `attempt`: of a parent, which deletes it at that attempt only; a call that comes late leaves a later one.
 
     Its owner no longer sees it at once. A child that has it is called in the background until it answers.
-    Raises NotFound, and Conflict for an instance of a child where `enable_zone_routing` is off.
+    Raises NotFound, and Conflict for an instance of a child where `enable_zone_routing` is off. A parent is
+    not refused: nobody else ends what it has given up, and its claims would stay.
     """
     found = _find(zone, caller, uuid)
     uuid = found.instance.uuid
     place = found.place
-    if place is not None and isinstance(place.where, AskedChild) and not zone.conf.enable_zone_routing:
+    is_in_child = place is not None and isinstance(place.where, AskedChild) and place.state in WANTED
+    if is_in_child and caller.role is not Role.PARENT and not zone.conf.enable_zone_routing:
         raise Conflict("This zone passes no calls on to its child zones.", code="zone_routing_disabled")
 
     # A parent is notified of a deletion that it did not request.
