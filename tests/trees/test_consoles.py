@@ -228,8 +228,9 @@ def test_a_zone_of_an_older_version_has_a_clear_answer(scene: Scene) -> None:
     assert code(scene.read()) == (409, "action_unsupported_by_zone")
 
 
-def test_routing_that_is_off_is_said(tmp_path: Path) -> None:
-    scene = Scene(tmp_path, CONSOLE_TRAIT, enable_zone_routing=False)
+@pytest.mark.parametrize("zone", ["root", "region"])
+def test_routing_that_is_off_is_said(scene: Scene, zone: str) -> None:
+    scene.tree.nodes[zone].zone.conf.set_override("enable_zone_routing", False)
 
     assert code(scene.read()) == (409, "zone_routing_disabled")
 

@@ -249,13 +249,17 @@ class ChildClient:
         )
 
     def console(self, uuid: str, budget_s: float, timeout_s: float) -> ConsoleAnswer:
-        """Read an instance's console output, for which the child has `budget_s` seconds."""
+        """Read an instance's console output, for which the child has `budget_s` seconds.
+
+        Raises Conflict where a zone below passes no calls on.
+        """
         path = f"/servers/{quote(uuid, safe='')}/console?" + urlencode({"budget_s": f"{budget_s:.3f}"})
         reply = self._send("GET", path, timeout_s, answer_bounds.CONSOLE)
         if reply.status in (404, 405) and answers.error_code(reply.body) in ("url_unknown", "method_unknown"):
             return ConsoleAnswer(ConsoleState.UNKNOWN_CALL)
         if reply_status.is_not_found(reply):
             return ConsoleAnswer(ConsoleState.NOT_THERE)
+        reply_status.check_passed_on(reply)
         return answers.read_console(reply_status.expect(reply, 200))
 
     def request_of(self, uuid: str, timeout_s: float) -> GivenBack | None:

@@ -7,6 +7,7 @@ from zonesched.errors import (
     ChildDatabaseAway,
     ChildFailed,
     ChildRefused,
+    Conflict,
     DatabaseUnavailable,
     Kind,
     ZoneBusy,
@@ -44,6 +45,12 @@ def is_not_found(reply: Reply) -> bool:
     """Tell whether the child does not have what was asked for."""
     # Any proxy may answer 404; only a zone that has looked it up answers it in the API's form.
     return reply.status == 404 and answers.error_kind(reply.body) == "itemNotFound"
+
+
+def check_passed_on(reply: Reply) -> None:
+    """Raise Conflict where the child, or a zone below it, passes no calls on to its child zones."""
+    if reply.status == 409 and answers.error_code(reply.body) == "zone_routing_disabled":
+        raise Conflict("A zone below passes no calls on to its child zones.", code="zone_routing_disabled")
 
 
 def _retry_after_s(reply: Reply) -> int:

@@ -55,7 +55,7 @@ def read(
 ) -> ConsoleAnswer:
     """Read the newest console output of an instance, wherever in the tree it is, within `budget_s`.
 
-    Raises NotFound; Conflict where `enable_zone_routing` is off; OverLimit and ZoneBusy; CallerGone.
+    Raises NotFound, OverLimit, ZoneBusy, CallerGone; Conflict where `enable_zone_routing` is off, also below.
     """
     where = zone.store.read(lambda tx: _where(zone, tx, caller, uuid))
     if where is None:
