@@ -388,6 +388,31 @@ def test_a_link_expires_and_is_no_session(tree: Tree, node: Node) -> None:
     assert Visitor(node).send("/sign-in", {"link": link}).status_code == 401
 
 
+@pytest.mark.parametrize(("step_s", "is_valid"), [(-4.0, True), (-6.0, False), (-86_400.0, False)])
+def test_a_clock_that_is_set_back_lengthens_no_link_and_no_session(
+    tree: Tree, node: Node, step_s: float, is_valid: bool
+) -> None:
+    # given
+    link = node.client().post("/sign-in-links", None).json["sign_in_link"]["path"].partition("link=")[2]
+    visitor = signed_in(node, "admin")
+    # when
+    tree.clock.set_to(tree.clock.now() + step_s)
+    # then
+    assert visitor.get("/boots").status_code == (200 if is_valid else 303)
+    assert Visitor(node).send("/sign-in", {"link": link}).status_code == (303 if is_valid else 401)
+
+
+def test_after_a_clock_was_set_back_the_newest_sessions_stay(tree: Tree, node: Node) -> None:
+    # given
+    for _ in range(100):
+        Visitor(node).sign_in()
+    tree.clock.set_to(tree.clock.now() - 86_400.0)
+    # when
+    first, second = signed_in(node, "admin"), signed_in(node, "admin")
+    # then
+    assert (first.get("/boots").status_code, second.get("/boots").status_code) == (200, 200)
+
+
 def test_sessions_of_one_user_are_bounded(node: Node) -> None:
     first = signed_in(node, "admin")
     for _ in range(100):

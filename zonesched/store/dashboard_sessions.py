@@ -55,9 +55,10 @@ def delete_of_user(tx: Connection, user_id: str) -> None:
     tx.execute(sa.delete(t.dashboard_sessions).where(COLUMNS.user_id == user_id))
 
 
-def delete_expired(tx: Connection, now: float) -> None:
-    """Delete what has expired."""
-    tx.execute(sa.delete(t.dashboard_sessions).where(COLUMNS.expires_at <= now))
+def delete_invalid(tx: Connection, now: float, latest: float) -> None:
+    """Delete what has expired, and what was made later than `latest`."""
+    is_invalid = sa.or_(COLUMNS.expires_at <= now, COLUMNS.created_at > latest)
+    tx.execute(sa.delete(t.dashboard_sessions).where(is_invalid))
 
 
 def _from_row(row: Any) -> SessionRow:

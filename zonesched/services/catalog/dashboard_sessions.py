@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from zonesched.conf import Conf
 from zonesched.errors import Forbidden, NotFound, Unauthorized
 from zonesched.model.caller import Caller, Role
+from zonesched.seal.envelope import CLOCK_STEP_MS
 from zonesched.services.catalog import users
 from zonesched.services.zone import Zone
 from zonesched.store import dashboard_sessions as rows
@@ -26,6 +27,9 @@ LINK_S = 3600.0
 
 MAX_PER_USER = 100
 """Maximum number of sessions and links of one user; a further one ends the oldest."""
+
+_MOST_AHEAD_S = CLOCK_STEP_MS / 1000
+"""Seconds by which the clock of another process of the zone may be ahead."""
 
 PEOPLE = frozenset({Role.ADMIN, Role.MEMBER, Role.READER})
 NOAUTH = Caller(user_id="noauth", name="noauth", role=Role.ADMIN, project_id="noauth")
@@ -61,7 +65,7 @@ def follow_link(zone: Zone, token: str) -> tuple[Caller, NewToken]:
 
     def fn(tx: Transaction) -> Caller | None:
         row = rows.read_one(tx, hashed)
-        if row is None or not row.is_link or row.expires_at <= now or not rows.delete(tx, hashed):
+        if row is None or not row.is_link or not _is_valid(row, now) or not rows.delete(tx, hashed):
             return None
         return _caller(zone.conf, tx, row.user_id)
 
@@ -77,11 +81,8 @@ def caller_of(zone: Zone, token: str) -> Caller:
 
     def fn(tx: Transaction) -> Caller | None:
         row = rows.read_one(tx, hashed)
-        return (
-            None
-            if row is None or row.is_link or row.expires_at <= now
-            else _caller(zone.conf, tx, row.user_id)
-        )
+        is_session = row is not None and not row.is_link and _is_valid(row, now)
+        return _caller(zone.conf, tx, row.user_id) if row is not None and is_session else None
 
     caller = zone.store.read(fn) if token else None
     if caller is None:
@@ -129,13 +130,21 @@ def _add(zone: Zone, caller: Caller, *, is_link: bool, lasts_s: float) -> NewTok
         # A session of a password that was replaced meanwhile would outlast it.
         if user_rows.lock_secret(tx, caller.user_id) != caller.proof:
             raise Unauthorized("The credentials are not valid any more.")
-        rows.delete_expired(tx, now)
+        rows.delete_invalid(tx, now, now + _MOST_AHEAD_S)
         for old in rows.of_user(tx, caller.user_id)[MAX_PER_USER - 1 :]:
             rows.delete(tx, old.token_hash)
         rows.insert(tx, row)
 
     zone.store.write(fn)
     return NewToken(token, lasts_s)
+
+
+def _is_valid(row: SessionRow, now: float) -> bool:
+    """Tell whether a token is valid now.
+
+    One from the future was made before the clock was set back; its expiry means nothing now.
+    """
+    return row.created_at - _MOST_AHEAD_S <= now < row.expires_at
 
 
 def _caller(conf: Conf, tx: Transaction, user_id: str) -> Caller | None:
