@@ -22,6 +22,7 @@ from zonesched import conf
 from zonesched.api.errors import _KIND_OF_STATUS
 from zonesched.api.openapi import document
 from zonesched.api.route import Route
+from zonesched.api.routing import routes_by_rule
 from zonesched.api.schemas.unsupported_actions import UnsupportedActions
 from zonesched.api.urls import URLS
 from zonesched.api.validation import _CODES
@@ -180,6 +181,15 @@ def test_the_table_of_calls_is_that_of_the_code() -> None:
     assert table == [
         (route.method, f"`{route.url}`", who) for route in URLS if (who := roles_in_words(route))
     ]
+
+
+def test_the_calls_that_need_no_credentials_are_listed() -> None:
+    _, _, listed = text("security.md").partition("- These need no credentials: ")
+    beside, _, also_under = listed.partition("; and the")[0].partition(", and, also under `/v2.1`, ")
+    both = set(re.findall(r"`(/[^`]*)`", also_under))
+    assert set(re.findall(r"`(/[^`]*)`", beside)) | both | {f"/v2.1{path}" for path in both} == {
+        rule.removeprefix("GET ") for rule, routes in routes_by_rule().items() if routes[0].is_open
+    }
 
 
 def test_every_promise_names_tests() -> None:
