@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import ipaddress
+import os
 import re
 from collections.abc import Mapping
 from urllib.parse import SplitResult, parse_qs, urlsplit
@@ -41,6 +42,9 @@ _POSTGRESQL = "postgresql"
 _PASSWORD = re.compile(r"(?<=//)([^:/@]*):.*@")
 _PASSWORD_PARAMETER = re.compile(r"(?<=[?&])(\w*password)=[^&]*", re.IGNORECASE)
 _HOST_PARAMETERS = ("host", "hostaddr", "hosts", "sentinel_fallback")
+_LIBPQ_VARIABLES = {"host": "PGHOST", "hostaddr": "PGHOSTADDR", "service": "PGSERVICE"}
+"""Variables of the environment from which libpq takes parameters that a URL leaves out."""
+
 _INDIRECT = ("service", "sentinel")
 """Parameters that name a place where the address is looked up: a file of libpq's, a Redis Sentinel."""
 
@@ -131,9 +135,8 @@ def check_database_url(url: str) -> None:
 def with_checked_names(database_url: str) -> str:
     """Return the URL; for PostgreSQL on another machine with sslmode=verify-full, unless it has a sslmode."""
     parts = urlsplit(database_url)
-    parameters = parse_qs(parts.query)
-    is_remote = parts.scheme.startswith(_POSTGRESQL) and not _is_local(parts, parameters)
-    if not is_remote or "sslmode" in parameters:
+    is_remote = parts.scheme.startswith(_POSTGRESQL) and not _is_local(parts, _parameters(parts))
+    if not is_remote or "sslmode" in parse_qs(parts.query):
         return database_url
     return f"{database_url}{'&' if parts.query else '?'}sslmode=verify-full"
 
@@ -173,8 +176,22 @@ def _check_installed(package: str, extra: str, setting: str, field: str) -> None
 
 
 def _is_protected(parts: SplitResult) -> bool:
-    parameters = parse_qs(parts.query, keep_blank_values=True)
+    parameters = _parameters(parts)
     return _is_local(parts, parameters) or _checks_names(parts.scheme, parameters)
+
+
+def _parameters(parts: SplitResult) -> dict[str, list[str]]:
+    """Return a URL's parameters, for PostgreSQL with those that libpq takes from its environment."""
+    given = parse_qs(parts.query, keep_blank_values=True)
+    if not parts.scheme.startswith(_POSTGRESQL):
+        return given
+    named = {*given, "host"} if parts.hostname else set(given)
+    from_environment = {
+        name: [value]
+        for name, variable in _LIBPQ_VARIABLES.items()
+        if name not in named and (value := os.environ.get(variable))
+    }
+    return given | from_environment
 
 
 def _is_local(parts: SplitResult, parameters: Mapping[str, list[str]]) -> bool:

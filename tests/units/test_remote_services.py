@@ -82,6 +82,34 @@ def test_an_unprotected_service_is_refused_unless_all_such_are_allowed(option: s
 
 
 @pytest.mark.parametrize(
+    ("variable", "url", "elsewhere"),
+    [
+        ("PGHOST=10.0.0.5", "postgresql+psycopg:///zone", True),
+        ("PGHOST=/run/postgresql,10.0.0.5", "postgresql+psycopg:///zone", True),
+        ("PGHOST=10.0.0.5", "postgresql+psycopg://zone@localhost/zone", False),
+        ("PGHOST=10.0.0.5", "postgresql+psycopg:///zone?host=/run/postgresql", False),
+        ("PGHOST=/run/postgresql", "postgresql+psycopg:///zone", False),
+        ("PGHOSTADDR=10.0.0.5", "postgresql+psycopg://zone@localhost/zone", True),
+        ("PGHOSTADDR=10.0.0.5", "postgresql+psycopg://zone@localhost/zone?hostaddr=127.0.0.1", False),
+        ("PGSERVICE=elsewhere", "postgresql+psycopg://zone@localhost/zone", True),
+        ("PGHOST=10.0.0.5", "sqlite:////srv/zone.sqlite", False),
+        ("PGHOST=10.0.0.5", "redis://127.0.0.1:6379", False),
+    ],
+)
+def test_where_libpq_takes_the_server_from_its_environment_names_are_checked_too(
+    variable: str, url: str, elsewhere: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given
+    name, _, value = variable.partition("=")
+    monkeypatch.setenv(name, value)
+    # when
+    asked = sa.make_url(with_checked_names(url)).query.get("sslmode")
+    is_allowed = is_protected(f"{url}{'&' if '?' in url else '?'}sslmode=disable")
+    # then
+    assert (asked, is_allowed) == (("verify-full", False) if elsewhere else (None, True))
+
+
+@pytest.mark.parametrize(
     ("url", "sslmode"),
     [
         (POSTGRESQL, "verify-full"),
