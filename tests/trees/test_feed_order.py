@@ -90,6 +90,20 @@ def test_a_list_says_nothing_of_when_instances_have_changed(tmp_path: Path) -> N
         assert {key for one in found for key in one}.isdisjoint({"created", "updated"})
 
 
+@pytest.mark.parametrize(
+    ("status", "listed"),
+    [("MIGRATING", 0), ("MIGRATING&status=ACTIVE", 0), ("BUILD&status=RESCUE", 2), ("", 2)],
+)
+def test_a_parents_list_has_none_of_a_status_that_no_server_has(
+    tmp_path: Path, status: str, listed: int
+) -> None:
+    leaf = Tree(tmp_path).add("leaf", hosts_=[a_host("leaf-1", vcpus=64, ram_mb=2**20)])
+    parent = a_parent(leaf, "parent-a")
+    hold(leaf, parent, list(range(2)))
+
+    assert len(leaf.client(parent).get(f"/servers?status={status}").json["servers"]) == listed
+
+
 def a_leaf(tmp_path: Path, instances: int) -> tuple[Node, str]:
     """A zone with a parent's instances, all confirmed."""
     leaf = Tree(tmp_path).add("leaf", hosts_=[a_host("leaf-1", vcpus=64, ram_mb=2**20)])

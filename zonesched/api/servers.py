@@ -10,6 +10,7 @@ from zonesched.api.answer import Answer, accepted, no_content, ok
 from zonesched.api.body import fingerprint
 from zonesched.api.builds import answers_json
 from zonesched.api.call import Call
+from zonesched.api.schemas.server_list import are_of_no_server
 from zonesched.api.server_json import brief_json, image_and_flavor_json, parent_json, server_json, shown_json
 from zonesched.errors import BadRequest, Forbidden
 from zonesched.model.boot_form import BootForm
@@ -78,6 +79,8 @@ def show(call: Call) -> Answer:
 
 def list_to_parent(call: Call) -> Answer:
     """List the instances that a parent sent."""
+    if are_of_no_server(call.query.status):
+        return ok({"servers": []})
     found, marker = servers.list_servers(call.zone, call.caller, call.query.to_query())
     return ok({"servers": [parent_json(view) for view in found], **_next_page(call, marker)})
 

@@ -82,6 +82,11 @@ def statuses_of(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name in Status.__members__))
 
 
+def are_of_no_server(names: Sequence[str]) -> bool:
+    """Tell whether only statuses of OpenStack Nova are asked for that no server of a zone has."""
+    return any(names) and not statuses_of(names)
+
+
 class ParentListQuery(LenientQuery):
     """The filters and the page of a parent's list.
 
@@ -183,12 +188,7 @@ class ListQuery(LenientQuery):
     def names_what_no_server_has(self) -> bool:
         """Whether it asks for an address, a part of a boot disk or a status that no server of a zone has."""
         given = (self.ip, self.ip6, self.kernel_id, self.ramdisk_id, self.root_device_name)
-        return any(given) or self.names_no_status
-
-    @property
-    def names_no_status(self) -> bool:
-        """Whether it asks for a status of OpenStack Nova that no server of a zone has."""
-        return any(self.status) and not statuses_of(self.status)
+        return any(given) or are_of_no_server(self.status)
 
     def to_query(self, *, by_admin: bool) -> ServerQuery:
         """Return what the database looks for; a name that is a regular expression is not among it."""
