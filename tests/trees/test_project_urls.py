@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -92,6 +93,26 @@ def test_a_project_may_have_any_name_that_no_call_begins_with(node: Node) -> Non
     link = client.get(f"{mount}/servers").json["servers"][0]["links"][0]["href"]
     assert link == f"{HERE}{mount}/servers/{uuid}"
     assert client.get(link.removeprefix(HERE)).status == 200
+
+
+@pytest.mark.parametrize("project", ["100% #1", "what?", "a%2Fb", "проект"])
+def test_a_link_to_a_project_of_any_name_leads_there(node: Node, project: str) -> None:
+    # given two servers of one project, in pages of one
+    made = users.create(node.zone.store, node.zone.clock, "max", Role.MEMBER, project)
+    node.secrets["max"] = made.secret
+    client, headers = node.client("max"), {"OpenStack-API-Version": "compute 2.40"}
+    body = {"server": {"name": "vm", "flavorRef": "small", "imageRef": "", "min_count": 2}}
+    assert client.post("/servers", body).status == 202
+    # when
+    path = f"/os-simple-tenant-usage/{quote(project)}?detailed=1&limit=1"
+    usage = client.call("GET", path, headers=headers).json
+    next_path = usage["tenant_usage_links"][0]["href"].removeprefix(HERE)
+    next_page = client.call("GET", next_path, headers=headers)
+    (shown,) = client.get("/identity/v3/projects").json["projects"]
+    itself = client.get(shown["links"]["self"].removeprefix(HERE))
+    # then
+    assert len(next_page.json["tenant_usage"]["server_usages"]) == 1
+    assert itself.json["project"] == shown
 
 
 @pytest.mark.parametrize(

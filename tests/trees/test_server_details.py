@@ -96,6 +96,16 @@ def test_every_key_and_tag_that_is_taken_is_found_by_its_url(node: Node, name: s
     assert ask(node, "DELETE", f"{uuid}/tags/{quote(name)}").status == 204
 
 
+@pytest.mark.parametrize("tag", ["why?", "#1", "100%", "%2F", "a b", "日本"])
+def test_the_location_of_a_new_tag_leads_to_it(node: Node, tag: str) -> None:
+    uuid = server(node)
+
+    added = ask(node, "PUT", f"{uuid}/tags/{quote(tag)}")
+
+    path = added.headers["Location"].removeprefix("http://localhost")
+    assert (added.status, node.client("ann").get(path).status) == (201, 204)
+
+
 def test_tags_are_added_replaced_and_removed(node: Node) -> None:
     uuid = server(node, tags=["blue"])
 

@@ -7,6 +7,7 @@ up there before they show its quotas or its usage, and a user before they list t
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 from zonesched.api.answer import Answer, ok
 from zonesched.api.call import Call
@@ -78,7 +79,7 @@ def _json(call: Call, project: str) -> dict[str, Any]:
         "description": "",
         "tags": [],
         "options": {},
-        "links": {"self": f"{call.links.base}{MOUNT}/v3/projects/{project}"},
+        "links": {"self": f"{call.links.base}{MOUNT}/v3/projects/{quote(project, safe='')}"},
     }
 
 

@@ -18,6 +18,9 @@ PROJECT = "zonesched.url_project"
 """Key of a request's WSGI environment with the project id that its URL had."""
 
 _BELOW = PREFIX + "/"
+_PLAIN = "/!$&'()*+,;=:@"
+"""Characters of a path, beside letters, digits and `-._~`, that stand for themselves in a URL."""
+
 LONGEST_SHOWN = 255
 
 
@@ -57,9 +60,8 @@ def mount_of(request: Request) -> str:
 
 def path_of(request: Request) -> str:
     """Return the path as the caller wrote it."""
-    if PROJECT not in request.environ:
-        return request.path
-    return mount_of(request) + request.path.removeprefix(PREFIX)
+    path = quote(request.path, safe=_PLAIN)
+    return path if PROJECT not in request.environ else mount_of(request) + path.removeprefix(PREFIX)
 
 
 @cache

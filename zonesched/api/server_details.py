@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
 from zonesched.api.answer import Answer, no_content, ok
 from zonesched.api.call import Call
@@ -127,7 +128,7 @@ def add_tag(call: Call) -> Answer:
         return details if tag in _tags(details) else _with(details, "tags", [*tags, tag])
 
     _change(call, changed)
-    links = call.links.of(f"servers/{call.args['id']}/tags", tag)
+    links = call.links.of(f"servers/{call.args['id']}/tags", quote(tag, safe=""))
     return no_content() if had else Answer(201, None, {"Location": links[0]["href"]})
 
 
