@@ -8,6 +8,7 @@ import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -866,3 +867,32 @@ def test_whatever_stands_anywhere_is_read_or_refused_by_name(path: str, value: A
         body.request_spec.to_spec()
     except BadRequest as refusal:
         assert refusal.field.startswith(path)
+
+
+@pytest.mark.parametrize("letter", ["x", "\u00e9", "\U0001f600"])
+def test_free_json_has_64_kib_of_the_bytes_that_are_sent(letter: str) -> None:
+    size, spare = divmod(65_536 - len(b'{"k":""}'), len(letter.encode()))
+    largest = {"k": letter * size + "." * spare}
+    too_large = {"k": f"{largest['k']}."}
+
+    def body(capabilities: dict[str, Any]) -> dict[str, Any]:
+        return {"service": "s", "hosts": [{**A_HOST, "capabilities": capabilities}]}
+
+    assert len(orjson.dumps(largest)) == 65_536
+    assert validate(RegisterBody, body(largest), LIMITS).hosts[0].capabilities == largest
+    with pytest.raises(BadRequest) as refused:
+        validate(RegisterBody, body(too_large), LIMITS)
+    assert (refused.value.code, refused.value.field) == ("too_long", "hosts.0.capabilities")
+
+
+def test_a_query_that_is_a_list_has_as_many_characters_as_its_text() -> None:
+    longest = "é" * (16_384 - len('["=","$free_ram_mb",""]'))
+    query = ["=", "$free_ram_mb", longest]
+
+    def filter_query(given: object) -> str:
+        body = {**a_body(), "os:scheduler_hints": {"query": given}}
+        return CreateBody.model_validate(body).to_form("", "").filter_query
+
+    assert json.loads(filter_query(query)) == query
+    with pytest.raises(BadRequest):
+        validate(CreateBody, {**a_body(), "os:scheduler_hints": {"query": [*query, ""]}}, LIMITS)

@@ -157,7 +157,9 @@ def _no_longer_than_a_call(items: list[Any], info: ValidationInfo) -> list[Any]:
 
 
 def _free_json(value: dict[str, Any]) -> dict[str, Any]:
-    if len(json.dumps(value, allow_nan=False)) > FREE_JSON_BYTES:
+    # As zones and agents may send it: in UTF-8, without spaces.
+    text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    if len(text.encode()) > FREE_JSON_BYTES:
         raise refusal("too_long", f"must be at most {FREE_JSON_BYTES} bytes of JSON")
     return value
 

@@ -36,7 +36,9 @@ def _json_text(text: str) -> str:
 
 
 def _as_text(value: object) -> object:
-    return json.dumps(value) if isinstance(value, list) else value
+    if not isinstance(value, list):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _as_list(value: object) -> object:
