@@ -214,15 +214,21 @@ def test_a_zone_with_one_slot_admits_its_parent_after_a_lost_hold(tmp_path: Path
     assert of_builds(hold(leaf, parent, [1], attempt=2), "state") == ["held"]
 
 
-@pytest.mark.parametrize("is_cancelled", [False, True])
-def test_idle_holds_of_one_parent_refuse_no_other_and_wear_off(tmp_path: Path, is_cancelled: bool) -> None:
+@pytest.mark.parametrize("end", ["reaped", "cancelled", "confirmed too late", "deleted"])
+def test_idle_holds_of_one_parent_refuse_no_other_and_wear_off(tmp_path: Path, end: str) -> None:
     # Given
     tree, leaf, parent = a_leaf(tmp_path)
     other = a_parent(leaf, "parent-b")
     hold(leaf, parent, range(SLOTS), hold_s=600.0)
     tree.clock.advance(120)
-    if is_cancelled:
-        cancel(leaf, parent, range(SLOTS))
+    match end:
+        case "cancelled":
+            cancel(leaf, parent, range(SLOTS))
+        case "confirmed too late":
+            assert of_builds(confirm(leaf, parent, range(SLOTS)), "state") == ["gone"] * SLOTS
+        case "deleted":
+            for number in range(SLOTS):
+                assert leaf.client(parent).delete(f"/servers/{uuid(number)}").status == 204
     tree.settle(1)
 
     # When
