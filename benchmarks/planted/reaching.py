@@ -10,6 +10,8 @@ from pathlib import Path
 
 from coverage import CoverageData
 
+from benchmarks.planted.statements import uses_of_names
+
 WHEN = ("|setup", "|run", "|teardown")
 """Parts of a test, by which pytest-cov names its contexts."""
 
@@ -24,13 +26,21 @@ class Reaching:
         self._lines: dict[str, Mapping[int, Sequence[str]]] = {}
 
     def lines(self, path: str) -> Mapping[int, Sequence[str]]:
-        """Return by line of a file the tests that reach it."""
+        """Return by line of a file the tests that reach it.
+
+        A name that a module gives at its import, as that of a statement of SQL, is reached by who uses it.
+        """
         if path not in self._lines:
             found = self._data.contexts_by_lineno(str(self._checkout / path))
             by_line = {
                 line: sorted({_test(context) for context in some if context}) for line, some in found.items()
             }
-            self._lines[path] = {line: tests for line, tests in by_line.items() if tests}
+            reached = {line: tests for line, tests in by_line.items() if tests}
+            for line, used_in in uses_of_names((self._checkout / path).read_text()).items():
+                tests = sorted({test for user in used_in for test in reached.get(user, ())})
+                if tests:
+                    reached.setdefault(line, tests)
+            self._lines[path] = reached
         return self._lines[path]
 
     def tests(self, path: str, line: int) -> list[str]:

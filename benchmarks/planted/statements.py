@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Set
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Set
 
 
 def lines_of_calls(source: str) -> list[int]:
@@ -53,3 +54,42 @@ def _columns(node: ast.expr, line: int) -> range:
     """Return the columns of a node in one of its lines, which are shorter than 200."""
     first = node.col_offset if line == node.lineno else 0
     return range(first, (node.end_col_offset or 0) + 1 if line == node.end_lineno else 200)
+
+
+def uses_of_names(source: str) -> Mapping[int, frozenset[int]]:
+    """Return by line of a module's own assignments the lines of its functions that use their names.
+
+    A name that is used in another assignment is used where the name of that one is.
+    """
+    tree = ast.parse(source)
+    given = {_name_of(node): node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)}
+    used_at: defaultdict[str, set[int]] = defaultdict(set)
+    for node in tree.body:
+        if not isinstance(node, ast.Assign | ast.AnnAssign):
+            for name, line in _names_in(node):
+                used_at[name].add(line)
+    # A name is given before it is used in another assignment.
+    for name, node in reversed(given.items()):
+        for part, _ in _names_in(node):
+            if part in given and part != name:
+                used_at[part] |= used_at[name]
+    return {
+        line: frozenset(used_at[name])
+        for name, node in given.items()
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        if used_at[name]
+    }
+
+
+def _name_of(node: ast.Assign | ast.AnnAssign) -> str:
+    """Return the first name of an assignment, "" if it gives none."""
+    target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+    first = target.elts[0] if isinstance(target, ast.Tuple) else target
+    return first.id if isinstance(first, ast.Name) else ""
+
+
+def _names_in(node: ast.AST) -> Iterator[tuple[str, int]]:
+    """Yield each name that is read within a node, and its line."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+            yield part.id, part.lineno

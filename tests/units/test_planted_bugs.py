@@ -10,7 +10,7 @@ import pytest
 from benchmarks.planted.bug import Bug
 from benchmarks.planted.bugs import BUGS
 from benchmarks.planted.run import CannotJudge, Outcome, first_failure, report
-from benchmarks.planted.statements import annotated, lines_of_calls, without_call
+from benchmarks.planted.statements import annotated, lines_of_calls, uses_of_names, without_call
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -82,3 +82,13 @@ def test_nothing_of_an_annotation_is_changed() -> None:
 
     assert {(1, source.index("|")), (1, source.rindex("|", 0, 40)), (2, 11)} <= annotated(source)
     assert (2, source.splitlines()[1].rindex("|")) not in annotated(source)
+
+
+def test_what_a_module_names_at_its_import_is_reached_by_who_uses_it() -> None:
+    # given a statement made of another name, one that a function uses, and one that nobody uses
+    source = (
+        "CLASS = (\n    1,\n)\nTAKE = where(CLASS)\nALONE: int = 2\n\n"
+        "def f() -> None:\n    g()\n    TAKE.run()\n\ndef g() -> int:\n    return CLASS\n"
+    )
+
+    assert uses_of_names(source) == {1: {9, 12}, 2: {9, 12}, 3: {9, 12}, 4: {9}}
