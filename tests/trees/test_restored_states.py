@@ -11,6 +11,8 @@ from tests.builders.boots import nothing_is_wrong
 from tests.builders.real_agent import RealAgent, a_machine
 from tests.builders.restored import Scene, a_scene
 from tests.builders.wsgi_transport import Dead, Fault, Replace, Tamper
+from zonesched.model.request_spec import Image
+from zonesched.model.request_wire import image_to_wire
 from zonesched.store import instances
 
 pytestmark = pytest.mark.same_statements
@@ -355,6 +357,25 @@ def test_a_restored_leaf_is_told_the_image_of_a_rebuild_that_its_parent_has_not_
     assert seen(scene, uuid) == at("ACTIVE", "newer", "small")
     assert len(counted_as(scene, uuid)) == 1
     nothing_is_wrong(scene.tree)
+
+
+def test_a_restored_leaf_takes_such_an_image_whatever_else_the_call_tells(scene: Scene) -> None:
+    # given a rebuild of which a restored leaf knows the count, and a server on which nobody has acted
+    uuid, other = scene.booted(2)
+    copy = scene.copy("leaf")
+    ask(scene, uuid, REBUILD)
+    scene.tree.settle(1)
+    scene.agents["leaf"].work()
+    recovered_before_the_first_report(scene, "leaf", copy)
+    scene.agents["leaf"].work()
+    # when its parent tells both
+    common = {"attempt": 1, "generation": 1, "power": "running", "reboots": 0, "reboot_type": "SOFT"}
+    lines = [{"uuid": other, **common}, {"uuid": uuid, **common, "rebuilds": 1, "image": 0}]
+    body = {"servers": lines, "images": [image_to_wire(Image("newer", "newer"))]}
+    answer = scene.tree.nodes["leaf"].client("parent-region").post("/servers/desired", body)
+    # then
+    assert answer.status == 200, answer.body
+    assert shown(scene, uuid, "leaf") == ("ACTIVE", "newer", "small")
 
 
 @pytest.mark.parametrize("before_the_copy", [[], [REBUILD_AGAIN]])
