@@ -460,12 +460,14 @@ def test_a_weigher_that_fails_for_all_hosts_is_not_left_out_because_there_are_ch
 def test_a_zone_says_once_which_weigher_has_no_range_in_which_child(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    # given two children, in one of which a weigher fails on all hosts
+    # given two children, in one of which a weigher fails on all hosts, and one whose report is incomplete
     tree, path = Tree(tmp_path), "tests.builders.own_plugins.BrokenWeigher"
     root = tree.add("root", weight_classes=["RAMWeigher", path, "CPUWeigher"])
     tree.add("whole", parent="root", hosts_=[a_host("w1")], weight_classes=["RAMWeigher", "CPUWeigher"])
     tree.add("broken", parent="root", hosts_=[a_host("b1")], weight_classes=["RAMWeigher", path])
     tree.add("empty", parent="root", weight_classes=["RAMWeigher"])
+    part = tree.add("part", parent="root", hosts_=[a_host("p1")], weight_classes=["RAMWeigher"])
+    tree.add("silent", parent="part")
     for _ in range(3):
         background.poll_children(root.zone)
 
@@ -475,6 +477,7 @@ def test_a_zone_says_once_which_weigher_has_no_range_in_which_child(
         f"child zone whole reports no range of {path}",
         f"child zone broken reports no range of CPUWeigher, {path}",
     ]
+    assert part.client().get("/zones/info").json["zone"]["complete"] is False
 
 
 @pytest.mark.parametrize("name", ["NanWeigher", "InfiniteWeigher"])
