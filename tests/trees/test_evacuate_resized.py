@@ -9,6 +9,7 @@ import pytest
 
 from tests.builders.boots import FLAVOR, nothing_is_wrong
 from tests.builders.moving import act, add_host, booted
+from tests.builders.one_zone import sql
 from tests.builders.played_agent import PlayedAgent
 from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
@@ -104,6 +105,9 @@ def test_one_that_was_resized_on_its_host_is_placed_anew(tmp_path: Path) -> None
 
     assert owner_sees(tree) == ("ACTIVE", "large")
     assert used_vcpus(tree) == {"h2": 3}
+    # and by that flavor every zone counts it
+    counted = "SELECT flavor_id, vcpus FROM instances"
+    assert [sql(node.zone, counted) for node in tree.nodes.values()] == [[("large", 3)]] * 2
     nothing_is_wrong(tree)
 
 
