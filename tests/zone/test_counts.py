@@ -32,11 +32,11 @@ def test_news_of_a_project_are_read_from_what_has_changed_since(tmp_path: Path) 
     def news(until: int) -> tuple[int, ...]:
         return zone.project_changes.read("project-1", (until, until), until)
 
-    # when the other one changes, then its own, and then its own is pruned
+    # when the other one changes, then both in one transaction, and then its own is pruned
     before = news(2)
     sql(zone, "UPDATE instances SET changed_seq = 3 WHERE project_id = 'project-2'")
     others = news(3)
-    sql(zone, "UPDATE instances SET changed_seq = 4 WHERE project_id = 'project-1'")
+    sql(zone, "UPDATE instances SET changed_seq = 4")
     own = news(4)
     sql(zone, "DELETE FROM instances WHERE project_id = 'project-1'")
     # then the news are those of its own, as another process reads them

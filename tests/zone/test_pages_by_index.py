@@ -119,6 +119,45 @@ def test_a_page_of_migrations_begins_at_its_marker(tmp_path: Path) -> None:
     assert "USE TEMP B-TREE FOR ORDER BY" not in plans
 
 
+def test_each_migration_is_on_one_page_whatever_began_at_the_same_time(tmp_path: Path) -> None:
+    # given moves of two instances, of the first one several, that began at few times
+    zone = a_zone(tmp_path, FakeClock())
+    first, second = sorted(some_instances(zone)[:2])
+    begun = [
+        (first, 1, 5.0),
+        (first, 2, 5.0),
+        (first, 2, 5.0),
+        (second, 1, 5.0),
+        (second, 2, 6.0),
+        (first, 3, 4.0),
+    ]
+    for uuid, number, at in begun:
+        id = zone.clock.new_uuid()
+        move = Move(id, uuid, MoveKind.MIGRATION, MoveState.DONE, number, "h1", "", 1, at, at, at)
+        zone.store.write(lambda tx, move=move: moves.insert(tx, move))
+    whole = MovePage(list(MoveState), list(MoveKind), "", "", "", "", "", 0.0, 0.0, "", limit=10)
+
+    # when they are read one by one
+    every = zone.store.read(lambda tx: moves.latest(tx, whole))
+    marker, found = "", []
+    for _ in every:
+        page = replace(whole, marker=marker, limit=1)
+        found += zone.store.read(lambda tx, page=page: moves.latest(tx, page))
+        marker = found[-1].id
+
+    # then each comes once, the newest first
+    assert found == every
+    assert sorted(one.id for one in every) == sorted({one.id for one in every})
+    assert [(one.uuid, one.from_number) for one in every] == [
+        (second, 2),
+        (first, 2),
+        (first, 2),
+        (first, 1),
+        (second, 1),
+        (first, 3),
+    ]
+
+
 @pytest.mark.sqlite
 @pytest.mark.parametrize("status", ["ACTIVE", "DELETED"])
 def test_a_page_of_a_status_that_most_instances_have_does_not_sort_them(tmp_path: Path, status: str) -> None:
