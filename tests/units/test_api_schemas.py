@@ -886,7 +886,7 @@ def test_free_json_has_64_kib_of_the_bytes_that_are_sent(letter: str) -> None:
 
 
 def test_a_query_that_is_a_list_has_as_many_characters_as_its_text() -> None:
-    longest = "é" * (16_384 - len('["=","$free_ram_mb",""]'))
+    longest = "é" * (16_384 - len('["=", "$free_ram_mb", ""]'))
     query = ["=", "$free_ram_mb", longest]
 
     def filter_query(given: object) -> str:

@@ -114,7 +114,7 @@ def _alike_claims(tx: Connection) -> Iterator[tuple[str, str, int]]:
     alike = (_place.host_id, _place.resources)
     statement: sa.Select[Any] = sa.select(*alike).where(_place.kind == "host", is_in(_place.state, CLAIMING))
     if tx.dialect.name != "sqlite":
-        yield from tx.execute(statement.add_columns(sa.func.count()).group_by(*alike)).tuples()
+        yield from tx.execute(statement.add_columns(sa.func.count()).group_by(*alike))
         return
     # It would sort all claims to group them, in memory; their rows it gives out one by one.
     rows = map(tuple, tx.execute(statement))

@@ -36,9 +36,7 @@ def _json_text(text: str) -> str:
 
 
 def _as_text(value: object) -> object:
-    if not isinstance(value, list):
-        return value
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
 
 
 def _as_list(value: object) -> object:
