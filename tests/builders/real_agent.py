@@ -12,7 +12,7 @@ from zonesched.compute.connection import ZoneConnection
 from zonesched.compute.driver import DriverSettings
 from zonesched.compute.fake import FakeDriver
 from zonesched.compute.inventory import InventoryHost
-from zonesched.compute.machine import Key, Phase, Wanted
+from zonesched.compute.machine import Built, Key, Phase, Wanted
 from zonesched.compute.state_folder import NO_IDENTITY, of_folder
 from zonesched.seams import Clock
 
@@ -41,9 +41,13 @@ class RealAgent:
         connection = ZoneConnection(node.url, "compute", node.secrets["compute"], adapter=tree.network)
         self.driver = _Spawns(DriverSettings(), tree.clock)
         identity = NO_IDENTITY if state_folder is None else of_folder(state_folder, tree.clock)
-        client = AgentClient(connection, service, identity)
-        self._agent = Agent(client, self.driver, tree.clock, hosts, Rhythm())
+        self._client, self._hosts = AgentClient(connection, service, identity), hosts
+        self.start_again()
         self.work()
+
+    def start_again(self) -> None:
+        """Start the agent, which finds what its driver runs, and knows nothing else of it."""
+        self._agent = Agent(self._client, self.driver, self._tree.clock, self._hosts, Rhythm())
 
     @property
     def running(self) -> set[Key]:
@@ -80,11 +84,15 @@ class RealAgent:
 
 
 class _Spawns(FakeDriver):
-    """The fake driver, which remembers what it was told to build."""
+    """The fake driver, which remembers what it was told to build, and finds what runs for a later agent."""
 
     def __init__(self, settings: DriverSettings, clock: Clock) -> None:
         super().__init__(settings, clock)
         self.spawned: list[Key] = []
+
+    def found(self) -> Sequence[Key]:
+        self._happened += [Built(key, observed) for key, observed in self._built.items()]
+        return sorted(self._built)
 
     def spawn(self, wanted: Wanted) -> None:
         self.spawned.append(wanted.key)

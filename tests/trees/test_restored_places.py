@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -167,6 +168,39 @@ def test_an_owners_answer_to_a_resize_comes_to_its_restored_zone_before_an_agent
     assert (server["status"], server["flavor"]["original_name"]) == ("ACTIVE", flavor)
     assert len([agent for agent in scene.agents.values() if agent.uuids()]) == 1
     nothing_is_wrong(scene.tree)
+
+
+@pytest.mark.parametrize(("answer", "claimed"), [(None, 2 + 4), ("revertResize", 2)])
+def test_what_an_agent_runs_whose_flavor_it_does_not_know_has_as_much_claimed_as_before(
+    tmp_path: Path, answer: str | None, claimed: int
+) -> None:
+    # given a server that by the copy is to be resized, or was and has the flavor of before again
+    scene = a_scene(tmp_path, 2)
+    large = {"flavor": {**FLAVOR["flavor"], "id": "large", "name": "large", "vcpus": 4}}
+    assert scene.admin("leaf").post("/flavors", large).status == 200
+    (uuid,) = scene.booted(1, "leaf")
+
+    def act(action: dict[str, Any]) -> None:
+        assert scene.admin("leaf").post(f"/servers/{uuid}/action", action).status == 202
+
+    act({"resize": {"flavorRef": "large"}})
+    if answer is not None:
+        scene.work(6)
+        act({answer: None})
+        scene.work(6)
+    copy = scene.copy("leaf")
+    # and that has gone to another host since
+    if answer is not None:
+        act({"migrate": None})
+    scene.work(6)
+    before = scene.claimed_vcpus("leaf")
+    # when the agents of its hosts have started again, and are heard before they are told what to run
+    scene.restore("leaf", copy)
+    for agent in scene.agents.values():
+        agent.start_again()
+    tell(scene)
+    # then
+    assert (before, scene.claimed_vcpus("leaf")) == (claimed, claimed)
 
 
 @pytest.mark.parametrize(("counted", "flavor"), [("reverted", "small"), ("confirmed", "large")])
