@@ -383,8 +383,8 @@ def test_a_restored_leaf_takes_such_an_image_whatever_else_the_call_tells(scene:
 def test_a_restored_leaf_is_told_the_image_of_a_rebuild_that_it_lacks(
     scene: Scene, zones: list[str], before_the_copy: list[dict[str, Any]]
 ) -> None:
-    # given a rebuild after the copy, of which those above know that it is done
-    (uuid,) = scene.booted(1)
+    # given a rebuild after the copy, of which those above know that it is done, and a server without one
+    _, uuid = sorted(scene.booted(2))
     done(scene, uuid, *before_the_copy)
     copies = {zone: scene.copy(zone) for zone in zones}
     done(scene, uuid, REBUILD)
