@@ -101,6 +101,21 @@ def test_hosts_of_equal_weight_are_chosen_among_however_their_scores_differ(mult
         assert chosen.offer(request) == every.offer(request)
 
 
+@pytest.mark.parametrize("every", [2, 10])
+def test_the_few_hosts_that_pass_the_filters_are_chosen_among_themselves(every: int) -> None:
+    # given hosts with room of their own, and between them many that are too small
+    hosts = [
+        a_host(f"{n:x}f", ram_mb=100_000 + (n * 37) % 401 if n % every == every - 1 else 1)
+        for n in range(400)
+    ]
+    request = OfferRequest(a_table(hosts), a_spec(2, ram_mb=512))
+    chosen = schedulers().default
+
+    # when they are offered twice, then each choice is that of all hosts
+    for _ in range(2):
+        assert chosen.offer(request) == WeighsAll(chosen.plugins, chosen.name).offer(request)
+
+
 @pytest.mark.parametrize("count", [1, 5])
 def test_hosts_whose_scores_are_nearer_than_the_error_of_an_estimate_are_all_weighed(count: int) -> None:
     # given scores that differ by less than what is lost where a large value is multiplied

@@ -108,7 +108,7 @@ class HostView:
     @property
     def is_whole(self) -> bool:
         """Tell whether the view covers every row, unused ones included."""
-        return isinstance(self._which, slice) and self.copies is None
+        return isinstance(self._which, slice)
 
     def have_rows(self, *rows: np.intp | int) -> bool:
         """Tell whether all of these rows of `read_of` are hosts of this view."""
