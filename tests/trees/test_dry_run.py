@@ -226,6 +226,7 @@ def test_a_recorded_decision_comes_out_the_same(
     code, out, _ = replayed(capsys, str(tmp_path / "record"), "--json")
 
     assert len(picks) == (min(count, 22) if not hints else int(count < 100))
+    assert not [one for one in record["chosen"]["alternates"] if one in picks]
     said = json.loads(out)
     assert (code, said["same"]) == (0, True)
     assert said["replayed"]["picks"] == picks
