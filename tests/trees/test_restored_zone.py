@@ -216,7 +216,9 @@ def test_what_a_root_forgot_is_adopted_with_the_request_that_its_child_gives_bac
     assert scene.agents["leaf"].uuids() == old
 
 
-def test_a_page_of_a_proxy_is_no_answer_about_what_a_root_forgot(scene: Scene) -> None:
+def test_a_page_of_a_proxy_is_no_answer_about_what_a_root_forgot(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
     # given a proxy before the child that does not know one of the URLs yet
     copy = scene.copy("root")
     new = scene.booted(2)
@@ -231,8 +233,9 @@ def test_a_page_of_a_proxy_is_no_answer_about_what_a_root_forgot(scene: Scene) -
     scene.tree.network.heal(url)
     scene.recovered("root")
 
-    # then the recovery has waited for the child
+    # then the recovery has waited for the child, and said so
     assert waiting == {"neighbour_unheard"}
+    assert "child zone region does not say what it has" in caplog.text
     assert scene.servers() == dict.fromkeys(new, "ACTIVE")
     nothing_is_wrong(scene.tree)
 

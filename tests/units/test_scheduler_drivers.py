@@ -315,9 +315,15 @@ def test_a_subclass_that_raises_refuses_the_request_in_its_own_name() -> None:
 @pytest.mark.parametrize(
     "line", [{"weight": 0.5}, {"weight": True}, {"weight": "1"}, {"weight": None}, {"hostname": "elsewhere"}]
 )
-def test_a_subclass_that_gives_no_weight_of_a_host_refuses_the_request(line: dict[str, object]) -> None:
+def test_a_subclass_that_gives_no_weight_of_a_host_refuses_the_request(
+    line: dict[str, object], caplog: pytest.LogCaptureFixture
+) -> None:
     with pytest.raises(WeigherFailed, match=r"The scheduler .*HintedScheduler failed"):
         own_scheduler("HintedScheduler").default.offer(OfferRequest(three_hosts(), a_spec(hints=line)))
+    ((name, value),) = line.items()
+    (said,) = caplog.messages
+    assert "HintedScheduler gave" in said
+    assert f"{name!r}: {value!r}" in said
 
 
 @pytest.mark.parametrize(("said", "kept"), [(-5, 0), (2**60, MAX_WEIGHT), (10**30, MAX_WEIGHT)])
