@@ -187,8 +187,10 @@ def _log_settings() -> tuple[int, bool]:
 @pytest.fixture(autouse=True)
 def _nothing_outlives_its_test(request: pytest.FixtureRequest) -> Iterator[None]:
     folder = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else None
-    before, heard = set(threading.enumerate()), _log_settings()
+    before, heard, level = set(threading.enumerate()), _log_settings(), logging.getLogger().level
     yield
+    # A program that a test starts in this process sets it for the lines that it logs.
+    logging.getLogger().setLevel(level)
     # A thread that still writes would deadlock with the emptying of its database.
     left = [thread for thread in threading.enumerate() if thread not in before]
     ends_at = time.monotonic() + THREADS_END_S
