@@ -18,7 +18,7 @@ def many_instances(zone: Zone) -> None:
     one = "SELECT * FROM instances"
     columns = sql(zone, one)[0]._fields
     new = {
-        "uuid": "printf('%08d', n)",
+        "uuid": "substr(CAST(100000000 + n AS text), 2)",
         "created_at": "created_at + n",
         "changed_seq": "changed_seq + n",
         "status": "CASE n % 2 WHEN 0 THEN 'ACTIVE' ELSE 'DELETED' END",

@@ -146,7 +146,7 @@ CAPACITY = r"AND inventories\.used \+ [^<]*<= inventories\.capacity"
         (
             without_lock("instances", "confirm._decide_confirm"),
             "confirm+reap",
-            Given([("a", 3), ("b", 24)]),
+            Given([("a", 2), ("b", 24)]),
             "outcome of no order",
         ),
     ],
@@ -163,7 +163,7 @@ def test_a_removed_lock_or_condition_is_seen(
 
 def test_a_violation_is_repeated_by_its_order(scene: Scene) -> None:
     with without_lock("instances", "confirm._decide_confirm"):
-        first = schedules(scene, "confirm+reap").judged(Given([("a", 3), ("b", 24)]))
+        first = schedules(scene, "confirm+reap").judged(Given([("a", 2), ("b", 24)]))
         again = schedules(scene, "confirm+reap").judged(Given.from_text(first.order))
 
     assert first.wrong
