@@ -13,9 +13,9 @@ PAUSE_S = 60.0
 
 
 class LostCommits:
-    """What any process of the zone has noted, as this one has last read it.
+    """Watch for lost commits, which any process of the zone may have noted.
 
-    `change`: number of a change that the database lacks; 0 if none is known.
+    `change`: number of a change that the database lacked at the last look; 0 if none is known.
     """
 
     def __init__(self, store: Store) -> None:
