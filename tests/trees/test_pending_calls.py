@@ -109,32 +109,20 @@ def test_a_zone_that_routes_no_calls_still_deletes_below_for_its_parent(tmp_path
     assert inconsistencies(tree) == []
 
 
-def test_an_instance_that_a_child_refuses_to_delete_holds_up_no_other_of_its_boot(tmp_path: Path) -> None:
-    # Given
-    tree = a_small_tree(tmp_path)
-    boot(tree)
-    tree.settle()
-    app = tree.nodes["region"].app
-    refused = min(uuid for (uuid,) in rows(tree, "region", "SELECT uuid FROM placements"))
-
-    def refusing(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        if environ["REQUEST_METHOD"] == "DELETE" and refused in environ["PATH_INFO"]:
-            start_response("409 Conflict", [("Content-Type", "application/json")])
-            return [b'{"conflictingRequest": {"code": 409, "message": "no", "error_code": "not_now"}}']
-        return list(app(environ, start_response))
-
-    tree.network.mount(tree.nodes["region"].url, refusing)
-
-    # When
-    delete_all(tree)
-    tree.step("root")
-
-    # Then
-    states = dict(rows(tree, "root", STATES))
-    assert (states.pop("releasing"), set(states)) == (1, {"released"})
-
-
-def test_an_instance_that_a_child_fails_to_delete_holds_up_no_other_of_its_boot(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (
+            "409 Conflict",
+            b'{"conflictingRequest": {"code": 409, "message": "no", "error_code": "not_now"}}',
+        ),
+        ("500 Internal Server Error", b"{}"),
+    ],
+    ids=["refused", "failed"],
+)
+def test_an_instance_that_a_child_does_not_delete_holds_up_no_other_of_its_boot(
+    tmp_path: Path, status: str, body: bytes
+) -> None:
     # Given
     tree = a_small_tree(tmp_path)
     boot(tree)
@@ -142,13 +130,13 @@ def test_an_instance_that_a_child_fails_to_delete_holds_up_no_other_of_its_boot(
     app = tree.nodes["region"].app
     held_up = min(uuid for (uuid,) in rows(tree, "region", "SELECT uuid FROM placements"))
 
-    def failing(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+    def answering(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         if environ["REQUEST_METHOD"] == "DELETE" and held_up in environ["PATH_INFO"]:
-            start_response("500 Internal Server Error", [("Content-Type", "application/json")])
-            return [b"{}"]
+            start_response(status, [("Content-Type", "application/json")])
+            return [body]
         return list(app(environ, start_response))
 
-    tree.network.mount(tree.nodes["region"].url, failing)
+    tree.network.mount(tree.nodes["region"].url, answering)
 
     # When
     delete_all(tree)
