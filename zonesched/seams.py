@@ -107,8 +107,8 @@ class Executor(Protocol):
         """Let each loop finish its current step, as far as time allows, and start no other."""
 
 
-_DIGITS_OF_V7 = 20
-_VARIANT_OF_V7 = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
+_RANDOM_DIGITS = 20
+_VARIANT = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 
 
 class SystemClock:
@@ -124,21 +124,22 @@ class SystemClock:
         return os.urandom(count)
 
     def new_uuid(self) -> str:
-        """Return a UUID of version 7 (RFC 9562): milliseconds, then 74 random bits.
+        """Return a UUID that begins with milliseconds, as version 7 does, and is named version 4.
 
-        Rows written together are neighbours in every index of such ids, so few pages change.
+        Rows written together are neighbours in every index of such ids, so few pages change. gophercloud, and
+        with it Terraform's provider, takes only the versions 1 to 5 as ids of groups and servers in hints.
         """
         return self.new_uuids(1)[0]
 
     def new_uuids(self, count: int) -> tuple[str, ...]:
         milliseconds = f"{time.time_ns() // 1_000_000:012x}"
-        began = f"{milliseconds[:8]}-{milliseconds[8:]}-7"
-        digits = os.urandom(count * _DIGITS_OF_V7 // 2).hex()
+        began = f"{milliseconds[:8]}-{milliseconds[8:]}-4"
+        digits = os.urandom(count * _RANDOM_DIGITS // 2).hex()
         return tuple(
             [
-                f"{began}{digits[at : at + 3]}-{_VARIANT_OF_V7[digits[at + 3]]}{digits[at + 4 : at + 7]}"
+                f"{began}{digits[at : at + 3]}-{_VARIANT[digits[at + 3]]}{digits[at + 4 : at + 7]}"
                 f"-{digits[at + 7 : at + 19]}"
-                for at in range(0, len(digits), _DIGITS_OF_V7)
+                for at in range(0, len(digits), _RANDOM_DIGITS)
             ]
         )
 
