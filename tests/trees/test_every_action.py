@@ -242,6 +242,15 @@ def test_a_server_is_deleted_by_force_unless_it_is_locked(scene: Scene) -> None:
     assert scene.node.client("member").get(f"/servers/{one}").status == 404
 
 
+def test_a_server_is_deleted_by_force_with_the_empty_text_that_gophercloud_sends(scene: Scene) -> None:
+    one = scene.boot()
+
+    deleted = scene.act(one, {"forceDelete": ""})
+
+    assert code(deleted) == (202, "")
+    assert scene.node.client("member").get(f"/servers/{one}").status == 404
+
+
 @pytest.mark.parametrize("key", ["forceDelete", "createImage"])
 def test_a_boot_takes_no_action_that_is_of_one_server(scene: Scene, key: str) -> None:
     one = scene.boot()

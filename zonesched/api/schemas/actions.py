@@ -124,6 +124,11 @@ class Unshelve(Schema):
 _MAY_BE_NULL = {"unshelve", "lock", "rescue", "migrate"}
 
 
+def _force(value: object) -> object:
+    """Read an empty text, which gophercloud sends, as null."""
+    return None if value == "" else nothing(value)
+
+
 class ActionBody(UnsupportedActions):
     """One action; null, or an empty object, is the value of those without members."""
 
@@ -145,7 +150,7 @@ class ActionBody(UnsupportedActions):
     resize: Resize | None = None
     confirm_resize: Nothing = Field(default=None, alias="confirmResize")
     revert_resize: Nothing = Field(default=None, alias="revertResize")
-    force_delete: Nothing = Field(default=None, alias="forceDelete")
+    force_delete: Annotated[None, BeforeValidator(_force)] = Field(default=None, alias="forceDelete")
     evacuate: ServerEvacuation | None = None
     get_console_output: ConsoleOutput | None = Field(default=None, alias="os-getConsoleOutput")
 
