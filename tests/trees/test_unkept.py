@@ -50,6 +50,7 @@ def code(reply: Answer) -> tuple[int, str]:
 
 
 OF_SERVERS = [
+    ("GET", "ips/private", (404, "network_not_found")),
     ("POST", "os-interface", (409, "networks_unsupported")),
     ("GET", f"os-interface/{ID}", (404, "interface_not_found")),
     ("DELETE", f"os-interface/{ID}", (404, "interface_not_found")),

@@ -14,7 +14,12 @@ from zonesched.model.unsupported_action import NETWORKS
 from zonesched.services.hosts import aggregates
 from zonesched.services.owners import server_details
 
-# -- a server's network interfaces -------------------------------------------------------------------------
+# -- a server's networks -----------------------------------------------------------------------------------
+
+
+def show_network(call: Call) -> Answer:
+    """Find no network of which a server has addresses: a zone keeps none."""
+    _not_found(call, "network_not_found", "The server has no address in such a network.")
 
 
 def attach_interface(call: Call) -> Answer:

@@ -184,6 +184,7 @@ URLS: tuple[Route, ...] = (
           "interfaceAttachments", query=IgnoredQuery),
     Route("GET", "/servers/{id}/os-volume_attachments", server_details.list_volumes, PEOPLE,
           "volumeAttachments", query=VolumesQuery),
+    Route("GET", "/servers/{id}/ips/{network}", unkept.show_network, PEOPLE, REFUSED),
     Route("POST", "/servers/{id}/os-interface", unkept.attach_interface, USERS, REFUSED),
     Route("GET", "/servers/{id}/os-interface/{port_id}", unkept.show_interface, PEOPLE, REFUSED),
     Route("DELETE", "/servers/{id}/os-interface/{port_id}", unkept.detach_interface, USERS, REFUSED),
