@@ -255,7 +255,7 @@ def large_fields(attacker: Attacker) -> None:
         {"tags": ["t" * 60] * 50},
         {"name": "n" * 100_000},
         {"security_groups": [{"name": "g" * 255}] * 64},
-        {"networks": [{"uuid": "u" * 255}] * 64},
+        {"networks": [{"uuid": str(uuid.uuid4()), "fixed_ip": "f" * 45, "tag": "t" * 60}] * 64},
         {"filters": ["CoreFilter"] * 32},
         {"filters": ["os.system", "../etc/passwd", "zonesched.services.zone.Zone"]},
     ]

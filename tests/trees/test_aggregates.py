@@ -331,6 +331,7 @@ class TestApi:
             ("PUT", "/1", {"aggregate": {}}, (400, "invalid_value")),
             ("POST", "", {"aggregate": {"name": ""}}, (400, "invalid_value")),
             ("POST", "", {"aggregate": {"name": "x", "availability_zone": "a:b"}}, (400, "invalid_value")),
+            ("POST", "", {"aggregate": {"name": "x", "availability_zone": " a"}}, (400, "invalid_value")),
             ("GET", "/9", None, (404, "aggregate_not_found")),
             ("GET", "/x", None, (404, "aggregate_not_found")),
             ("GET", "/99999999999999999999", None, (404, "aggregate_not_found")),
@@ -350,6 +351,12 @@ class TestApi:
                 "POST",
                 "/1/action",
                 {"set_metadata": {"metadata": {"availability_zone": ""}}},
+                (400, "invalid_value"),
+            ),
+            (
+                "POST",
+                "/1/action",
+                {"set_metadata": {"metadata": {"availability_zone": "az-e "}}},
                 (400, "invalid_value"),
             ),
             (

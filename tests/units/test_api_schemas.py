@@ -46,6 +46,7 @@ from zonesched.model.views import ChildChange
 LIMITS = Limits(max_instances=500, max_builds=500)
 UUID = "00000000-0000-4000-8000-000000000001"
 OTHER_UUID = "00000000-0000-4000-8000-000000000002"
+NETWORK = "5ac3d6b0-8c1e-4f4a-9d27-3f0b1a2c4d5e"
 
 
 def a_server(**changes: Any) -> dict[str, Any]:
@@ -272,6 +273,9 @@ def test_what_a_server_must_have(key: str) -> None:
         ("blob", "AAAA"),
         ("builds", []),
         ("key_name", ""),
+        ("key_name", "laptop "),
+        ("availability_zone", " az1"),
+        ("security_groups", [{"name": " default"}]),
     ],
 )
 def test_what_cannot_be_honoured_names_its_field(key: str, value: Any) -> None:
@@ -284,7 +288,7 @@ def test_what_cannot_be_honoured_names_its_field(key: str, value: Any) -> None:
 def test_what_is_kept_is_kept_as_it_came() -> None:
     kept = {
         "metadata": {"role": "web"},
-        "networks": [{"uuid": "n1", "fixed_ip": "10.0.0.1"}],
+        "networks": [{"uuid": NETWORK, "fixed_ip": "10.0.0.1"}],
         "key_name": "k",
         "user_data": "aGVsbG8=",
         "security_groups": [{"name": "default"}],
@@ -303,7 +307,10 @@ def test_what_is_kept_is_kept_as_it_came() -> None:
         ("config_drive", "True", True),
         ("config_drive", "on", True),
         ("config_drive", "false", False),
-        ("networks", [{"uuid": "n1", "port": None}], [{"uuid": "n1", "port": None}]),
+        ("networks", [{"uuid": NETWORK, "port": None}], [{"uuid": NETWORK, "port": None}]),
+        ("networks", [{"uuid": NETWORK.upper()}], [{"uuid": NETWORK.upper()}]),
+        ("networks", [{"port": NETWORK.replace("-", "")}], [{"port": NETWORK.replace("-", "")}]),
+        ("networks", [{"uuid": NETWORK, "fixed_ip": "fd00::1"}], [{"uuid": NETWORK, "fixed_ip": "fd00::1"}]),
         # Base64 with lines of 60 or 76 characters, as Ruby and `base64` write it.
         ("user_data", "aGVs\nbG8=\n", "aGVsbG8="),
         ("user_data", "aGVs\r\nbG8=", "aGVsbG8="),
@@ -328,8 +335,19 @@ def test_a_truth_of_a_body_has_known_spellings(value: Any) -> None:
 @pytest.mark.parametrize(
     ("networks", "field", "code"),
     [
-        ([{"uuid": "n1"}, {"net_id": "n2"}], "server.networks.1.net_id", "unknown_field"),
+        ([{"uuid": NETWORK}, {"net_id": "n2"}], "server.networks.1.net_id", "unknown_field"),
         ([{"uuid": 3}], "server.networks.0.uuid", "wrong_type"),
+        ([{"uuid": "private"}], "server.networks.0.uuid", "invalid_value"),
+        ([{"uuid": NETWORK + "\n"}], "server.networks.0.uuid", "invalid_value"),
+        ([{"uuid": ""}], "server.networks.0.uuid", "invalid_value"),
+        ([{"port": "private"}], "server.networks.0.port", "invalid_value"),
+        ([{"uuid": NETWORK, "fixed_ip": "10.0.0"}], "server.networks.0.fixed_ip", "invalid_value"),
+        ([{"uuid": NETWORK, "fixed_ip": "fe80::1%eth0"}], "server.networks.0.fixed_ip", "invalid_value"),
+        ([{"port": NETWORK, "fixed_ip": "10.0.0.1"}], "server.networks.0", "invalid_value"),
+        ([{"uuid": NETWORK, "tag": "a,b"}], "server.networks.0.tag", "invalid_value"),
+        ([{"uuid": NETWORK, "tag": "t" * 61}], "server.networks.0.tag", "too_long"),
+        ([{"port": None}], "server.networks.0", "invalid_value"),
+        ([{}], "server.networks.0", "invalid_value"),
         ([{}] * 65, "server.networks", "too_long"),
         ({"uuid": "n1"}, "server.networks", "invalid_value"),
         ("all", "server.networks", "invalid_value"),

@@ -74,7 +74,7 @@ class Rebuild(ServerSettings):
     name: GivenName = ""
     metadata: Metadata | None = None
     description: Text | None = None
-    key_name: Name | None = None
+    key_name: GivenName | None = None
     user_data: UserData | None = None
     preserve_ephemeral: Literal[False] = False
     admin_pass: Text | None = Field(default=None, alias="adminPass")

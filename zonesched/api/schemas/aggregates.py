@@ -72,8 +72,9 @@ class MetadataChange(Schema):
     @classmethod
     def _names_a_zone(cls, metadata: dict[str, str | None]) -> dict[str, str | None]:
         zone = metadata.get(AVAILABILITY_ZONE)
-        if zone is not None and (not zone or ":" in zone):
-            raise refusal("invalid_value", f"{AVAILABILITY_ZONE} must be a name without colon, or null")
+        if zone is not None and (not zone or ":" in zone or zone != zone.strip()):
+            message = f"{AVAILABILITY_ZONE} must be a name without colon and outer spaces, or null"
+            raise refusal("invalid_value", message)
         return metadata
 
 

@@ -46,6 +46,7 @@ PRINTABLE = rf"^[^{CONTROLS}]*$"
 KEPT = rf"^[^{CONTROLS_OF_ASCII}]*$"
 """Texts of a parent's images and flavors, which may be older than the rest of what PRINTABLE refuses."""
 UUID = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
+SPELLED_UUID = r"^[0-9A-Fa-f]{8}-?([0-9A-Fa-f]{4}-?){3}[0-9A-Fa-f]{12}$"
 ITEM_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$"
 FILTER_NAME = r"^[A-Za-z_][A-Za-z0-9_.]{0,254}$"
 
@@ -62,6 +63,7 @@ FORMS: Mapping[str, str] = {
     PRINTABLE: "must have no control characters",
     KEPT: "must have no control characters",
     UUID: "must be a uuid, in lower case and with hyphens",
+    SPELLED_UUID: "must be a uuid",
     ITEM_ID: "must be 1 to 255 letters, digits and ._-, the first a letter or a digit",
     KEYPAIR_NAME: "must have only letters, digits, spaces and ._@-",
     HOSTNAME: "must be a host name: labels of 1 to 63 letters, digits and hyphens, with dots between",
@@ -258,6 +260,8 @@ UNPADDED = AfterValidator(_unpadded)
 GivenName = Annotated[Name, UNPADDED]
 """The name that a person gives to something."""
 Uuid = Annotated[str, Field(pattern=UUID)]
+SpelledUuid = Annotated[str, Field(pattern=SPELLED_UUID)]
+"""A uuid of another service, in upper or lower case, with hyphens or without; kept as it came."""
 ItemId = Annotated[str, Field(pattern=ITEM_ID)]
 FilterName = Annotated[str, Field(pattern=FILTER_NAME)]
 ResourceClass = Annotated[str, Field(pattern=CLASS_NAME)]
@@ -277,9 +281,9 @@ PerBuild = AfterValidator(_no_longer_than_a_call)
 FirstFault = FailFast()
 """Marks a list whose validation ends at its first wrong item."""
 
-ZoneText = Annotated[Text, AfterValidator(_no_colon)]
+ZoneText = Annotated[Text, AfterValidator(_no_colon), UNPADDED]
 """An availability zone, or nothing; no colon, which OpenStack's clients read as zone:host."""
-ZoneName = Annotated[Name, AfterValidator(_no_colon)]
+ZoneName = Annotated[Name, AfterValidator(_no_colon), UNPADDED]
 """The same, and not nothing."""
 
 PART_OF_PATH = AfterValidator(_part_of_path)

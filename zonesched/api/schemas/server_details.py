@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_address
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
@@ -47,8 +47,18 @@ def _ipv6(text: str) -> str:
     return str(found)
 
 
+def _ip(text: str) -> str:
+    try:
+        ip_address(text.replace("%", " "))  # A zone means nothing outside of its machine.
+    except ValueError:
+        raise refusal("invalid_value", "must be an IPv4 or IPv6 address without a zone") from None
+    return text
+
+
 Ipv4 = Annotated[str, Field(max_length=15, json_schema_extra={"format": "ipv4"}), AfterValidator(_ipv4)]
 Ipv6 = Annotated[str, Field(max_length=45, json_schema_extra={"format": "ipv6"}), AfterValidator(_ipv6)]
+Ip = Annotated[str, Field(max_length=45), AfterValidator(_ip)]
+"""An address of either kind, kept as it came."""
 
 
 class PersonalityFile(Schema):

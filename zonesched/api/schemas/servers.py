@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from zonesched.api.schemas.body_limit import REQUEST, BodyLimit
 from zonesched.api.schemas.destination import destination
 from zonesched.api.schemas.fields import (
+    UNPADDED,
     FilterName,
     FlavorRef,
     GivenName,
@@ -20,11 +21,12 @@ from zonesched.api.schemas.fields import (
     Schema,
     SpelledBool,
     SpelledCount,
+    SpelledUuid,
     Text,
     refusal,
 )
 from zonesched.api.schemas.hints import SchedulerHints, no_hints
-from zonesched.api.schemas.server_details import MAX_TAGS, ServerSettings, Tag
+from zonesched.api.schemas.server_details import MAX_TAGS, Ip, ServerSettings, Tag
 from zonesched.errors import BadRequest, Forbidden
 from zonesched.model.boot_form import BootForm
 from zonesched.model.own_zone import AS_CONFIGURED, ChosenFilters, EnabledFilters
@@ -86,18 +88,26 @@ def _local_disks(value: Any) -> Any:
 
 
 class Network(Schema):
-    """A network; stored with the instance and passed through."""
+    """A network or a port of one, as OpenStack Nova takes it; stored with the instance and passed through."""
 
-    uuid: Name = ""
-    port: Name | None = None
-    fixed_ip: Name = ""
-    tag: Name = ""
+    uuid: SpelledUuid = ""
+    port: SpelledUuid | None = None
+    fixed_ip: Ip = ""
+    tag: Tag = ""
+
+    @model_validator(mode="after")
+    def _network_or_port(self) -> Network:
+        if not self.uuid and not self.port:
+            raise refusal("invalid_value", "must have the uuid of a network, or a port")
+        if self.port and self.fixed_ip:
+            raise refusal("invalid_value", "must not have both a port and a fixed_ip: a port has its address")
+        return self
 
 
 class SecurityGroup(Schema):
     """A security group; stored with the instance and passed through."""
 
-    name: Name
+    name: GivenName
 
 
 class LocalDisk(Schema):
@@ -132,13 +142,13 @@ class Server(ServerSettings):
     max_count: SpelledCount = 1
     return_reservation_id: SpelledBool = False
     block_device_mapping_v2: LocalDisks = Field(default_factory=list)
-    availability_zone: Text = ""
+    availability_zone: Annotated[Text, UNPADDED] = ""
     host: Text = ""
     hypervisor_hostname: Text = ""
     admin_pass: Text = Field(default="", alias="adminPass")
     metadata: Metadata = Field(default_factory=dict)
     networks: Networks = "auto"
-    key_name: Name = ""
+    key_name: GivenName = ""
     user_data: UserData = ""
     security_groups: list[SecurityGroup] = Field(default_factory=list, max_length=64)
     config_drive: SpelledBool = False
