@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.builders.one_zone import a_form, a_zone, add_hosts, boot_on, sql
 from tests.builders.tree import Client, Tree, a_host
+from zonesched.errors import BadRequest
 from zonesched.model.aggregate_ratios import aggregate_ratios, unusable_ratios
 from zonesched.model.capacity import Inventory, InventorySetting, effective
 from zonesched.services.audit import audit
@@ -70,6 +70,11 @@ class TestRatios:
             ([{"allocation_ratio:VCPU": "3", "cpu_allocation_ratio": "2"}], {"VCPU": 2.0}),
             ([{"cpu_allocation_ratio": "much"}, {"cpu_allocation_ratio": "4"}], {"VCPU": 4.0}),
             ([{"cpu_allocation_ratio": text} for text in ("nan", "inf", "-1", "", "1e7")], {}),
+            ([{"cpu_allocation_ratio": text} for text in ("1_000", " 1.5 ", "1.5\n", "\u0663", "1,5")], {}),
+            (
+                [{"cpu_allocation_ratio": "1e3"}, {"ram_allocation_ratio": ".5"}],
+                {"VCPU": 1000.0, "MEMORY_MB": 0.5},
+            ),
             ([{"kind": "2.0", "allocation_ratio:": "2"}], {}),
             ([], {}),
         ],
@@ -182,26 +187,24 @@ class TestCapacity:
         with zone.hosts.current() as table:
             assert table.shared_facts[table.row_of(one)].aggregates[0].metadata == {"kind": "ssd"}
 
-    def test_a_ratio_that_is_no_number_is_told_once_and_ignored(
-        self, zone: Zone, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    @pytest.mark.parametrize("text", ["much", "1_000", " 1.5 ", "nan", "\u0663", "-1", "1000001", ""])
+    def test_a_ratio_that_is_no_number_is_refused_and_changes_nothing(self, zone: Zone, text: str) -> None:
         (one,) = add_hosts(zone, a_form("h1", VCPU=4))
-        number = an_aggregate(zone, "a", "h1")
+        number = an_aggregate(zone, "a", "h1", cpu_allocation_ratio="2")
 
-        with caplog.at_level(logging.WARNING):
+        with pytest.raises(BadRequest) as refused:
             services.change(
                 zone.store,
                 zone.clock,
                 zone.wake,
                 number,
-                metadata={"cpu_allocation_ratio": "much", "kind": "x"},
+                metadata={"cpu_allocation_ratio": text, "kind": "x"},
             )
-            add_hosts(zone, a_form("h1", VCPU=5))
 
-        assert [record.getMessage() for record in caplog.records] == [
-            "aggregate a: cpu_allocation_ratio='much' is not a ratio and is ignored"
-        ]
-        assert in_memory(zone, one) == 5
+        assert refused.value.field == "set_metadata.metadata.cpu_allocation_ratio"
+        assert str(refused.value).startswith("set_metadata.metadata.cpu_allocation_ratio: must be a number")
+        assert services.show(zone.store, number).metadata == {"cpu_allocation_ratio": "2"}
+        assert in_memory(zone, one) == 8
 
     def test_the_audit_finds_a_ratio_that_nobody_said(self, zone: Zone) -> None:
         (one,) = add_hosts(zone, a_form("h1", VCPU=4))

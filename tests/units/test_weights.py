@@ -295,7 +295,7 @@ def test_aggregates_count_below_the_zone_that_chose_the_scale() -> None:
     ]
 
 
-@pytest.mark.parametrize("wrong", ["many", "", "nan", "inf", "1,5"])
+@pytest.mark.parametrize("wrong", ["many", "", "nan", "inf", "1,5", "1_0", " 1", "\u0663"])
 def test_metadata_that_is_no_number_is_warned_of_once_and_the_option_counts(
     wrong: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -8,9 +8,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 
+from zonesched.decimal_text import decimal_number
 from zonesched.model.request_spec import DISK_GB, MEMORY_MB, VCPU
 
 MAX_RATIO = 1_000_000.0
@@ -30,14 +30,15 @@ def aggregate_ratios(metadata_of_each: Iterable[Mapping[str, str]]) -> Mapping[s
     for metadata in metadata_of_each:
         for key, text in metadata.items():
             resource_class = _class_of(key)
-            if resource_class and _is_ratio(text):
-                found[resource_class] = min(found.get(resource_class, MAX_RATIO), float(text))
+            ratio = _ratio(text) if resource_class else None
+            if ratio is not None:
+                found[resource_class] = min(found.get(resource_class, MAX_RATIO), ratio)
     return found
 
 
 def unusable_ratios(metadata: Mapping[str, str]) -> list[str]:
     """Return the keys of ratios whose value is not a ratio, sorted."""
-    return sorted(key for key, text in metadata.items() if _class_of(key) and not _is_ratio(text))
+    return sorted(key for key, text in metadata.items() if _class_of(key) and _ratio(text) is None)
 
 
 def _class_of(key: str) -> str:
@@ -45,9 +46,6 @@ def _class_of(key: str) -> str:
     return _NOVAS_KEYS.get(key) or (key.removeprefix(SCOPE) if key.startswith(SCOPE) else "")
 
 
-def _is_ratio(text: str) -> bool:
-    try:
-        ratio = float(text)
-    except ValueError:
-        return False
-    return math.isfinite(ratio) and 0 <= ratio <= MAX_RATIO
+def _ratio(text: str) -> float | None:
+    ratio = decimal_number(text)
+    return ratio if ratio is not None and 0 <= ratio <= MAX_RATIO else None

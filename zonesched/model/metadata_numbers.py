@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Iterable
 
+from zonesched.decimal_text import decimal_number
 from zonesched.model.aggregate import Aggregate
 
 log = logging.getLogger(__name__)
@@ -32,11 +33,8 @@ class MetadataNumbers:
         return min(numbers, default=otherwise) if not any(map(math.isnan, numbers)) else otherwise
 
     def _read(self, aggregate_name: str, text: str) -> float:
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
-        if math.isfinite(number) and number >= self._minimum:
+        number = decimal_number(text)
+        if number is not None and number >= self._minimum:
             return number
         if (aggregate_name, text) not in self._warned:
             self._warned.add((aggregate_name, text))

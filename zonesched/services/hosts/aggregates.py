@@ -6,13 +6,12 @@ allocation ratios (`cpu_allocation_ratio` and its like); both take effect at onc
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from zonesched.errors import BadRequest, Conflict, NotFound
 from zonesched.model.aggregate import AVAILABILITY_ZONE
-from zonesched.model.aggregate_ratios import unusable_ratios
+from zonesched.model.aggregate_ratios import MAX_RATIO, unusable_ratios
 from zonesched.model.views import AggregateView
 from zonesched.seams import Clock
 from zonesched.services.state.wake import Wake
@@ -20,8 +19,6 @@ from zonesched.store import aggregates as rows
 from zonesched.store import hosts, identity, locks
 from zonesched.store.aggregates import StoredAggregate
 from zonesched.store.store import Store, Transaction
-
-log = logging.getLogger(__name__)
 
 MAX_METADATA = 128
 
@@ -65,15 +62,15 @@ def change(
 ) -> AggregateView:
     """Set the name ("" keeps it), and add, change or (with None) remove metadata; the rest stays.
 
-    A ratio that is not a number is kept and ignored, with a log line. Raises NotFound, BadRequest for too
-    much metadata, Conflict for a name in use and for an availability zone that contradicts another
-    aggregate's.
+    Raises NotFound, BadRequest for too much metadata and for an allocation ratio that is none, Conflict for a
+    name in use and for an availability zone that contradicts another aggregate's.
     """
     wanted = dict(metadata or {})
+    for key in unusable_ratios({key: value for key, value in wanted.items() if value is not None}):
+        field = f"set_metadata.metadata.{key}"
+        raise BadRequest(f"{field}: must be a number from 0 to {MAX_RATIO:.0f}, such as 1.5.", field=field)
     view = store.write(lambda tx: _change(clock, tx, number, name, wanted))
     wake.host_readers()
-    for key in unusable_ratios({key: value for key, value in wanted.items() if value is not None}):
-        log.warning("aggregate %s: %s=%r is not a ratio and is ignored", view.name, key, wanted[key])
     return view
 
 
