@@ -31,6 +31,7 @@ from zonesched.model.request_wire import spec_to_wire
 from zonesched.services.parent import desired
 from zonesched.zones.answers import MAX_GENERATION
 
+FAST_S = 3 * 3600.0
 SLOTS = 32
 """Instances of the parents' flavor that fit a zone here."""
 
@@ -357,6 +358,31 @@ def test_cancels_of_unknown_attempts_are_bounded_in_number_and_age(tmp_path: Pat
     tree.settle(1)
     assert tombstones(node) == 0
     assert of_builds(cancel(node, parent, range(15, 30)), "state") == ["gone"] * 15
+
+
+def test_tombstones_of_a_clock_that_was_fast_fill_no_limit_and_are_kept(tmp_path: Path) -> None:
+    # given as many cancels of unknown attempts as may be, by a clock that is three hours fast
+    tree, leaf, parent = a_leaf(tmp_path, parent_tombstones=5)
+    age_s = leaf.zone.conf.build_plan_ttl + leaf.zone.conf.retry_window + 1
+    tree.clock.set_to(tree.clock.now() + FAST_S)
+    assert of_builds(cancel(leaf, parent, range(5)), "state") == ["gone"] * 5
+    assert refusal(cancel(leaf, parent, [5])) == (429, "parent_tombstones")
+    # when it is set right
+    tree.clock.set_to(tree.clock.now() - FAST_S)
+    tree.settle(1)
+    # then the parent may leave as many again, and no more
+    assert limits(leaf, parent)["parent_tombstones_used"] == 0
+    assert of_builds(cancel(leaf, parent, range(5, 10)), "state") == ["gone"] * 5
+    assert refusal(cancel(leaf, parent, [10])) == (429, "parent_tombstones")
+    assert limits(leaf, parent)["parent_tombstones_used"] == 5
+    # and the first ones stay as long as an entry of their time can be opened
+    tree.clock.advance(age_s)
+    tree.settle(1)
+    assert tombstones(leaf) == 5
+    assert of_builds(hold(leaf, parent, range(6)), "state") == ["gone"] * 5 + ["held"]
+    tree.clock.advance(FAST_S)
+    tree.settle(1)
+    assert tombstones(leaf) == 0
 
 
 def test_builds_that_were_placed_are_known_when_tombstones_of_their_age_are_gone(tmp_path: Path) -> None:

@@ -88,7 +88,11 @@ _HOLDS = Prepared(
 _TOMBSTONES = Prepared(
     sa.select(sa.func.count().label("number"))
     .select_from(t.inbound_builds)
-    .where(t.inbound_builds.c.caller_id == sa.bindparam("caller"), t.IS_TOMBSTONE)
+    .where(
+        t.inbound_builds.c.caller_id == sa.bindparam("caller"),
+        t.inbound_builds.c.retained_until <= sa.bindparam("latest"),
+        t.IS_TOMBSTONE,
+    )
 )
 
 
@@ -165,9 +169,9 @@ def has_wanted(tx: Connection, caller_id: str) -> bool:
     return tx.execute(statement.limit(1)).first() is not None
 
 
-def tombstones(tx: Connection, caller_id: str) -> int:
-    """Count the attempts of a parent that ended before they had a placement."""
-    return int(_TOMBSTONES.first(tx, caller=caller_id).number)
+def tombstones(tx: Connection, caller_id: str, latest: float) -> int:
+    """Count the attempts of a parent that ended before they had a placement and are kept until `latest`."""
+    return int(_TOMBSTONES.first(tx, caller=caller_id, latest=latest).number)
 
 
 def open_boots(tx: Connection, zone_uuid: str, project_id: str | None = None) -> int:

@@ -21,6 +21,7 @@ from zonesched.conf import Conf
 from zonesched.errors import OverLimit, ZoneBusy
 from zonesched.model.caller import Caller, Role
 from zonesched.seams import Clock
+from zonesched.services.state.clock_steps import STEP_S
 from zonesched.services.state.rate_limits import COUNT_S, AddLock, CachedCounts, RateLimiter
 from zonesched.store import idle_holds, locks, quota_overrides, usage
 from zonesched.store.quota_overrides import QuotaOverrides
@@ -241,8 +242,16 @@ class Quotas:
         """Admit attempts that end before they had a place. Raises OverLimit."""
         self._read_overrides(lambda: quota_overrides.read_all(tx))
         limit = self._limit(parent_id, "parent_tombstones")
-        if more and usage.tombstones(tx, parent_id) + more > limit:
+        if more and self._tombstones(tx, parent_id) + more > limit:
             raise OverLimit(f"parent_tombstones is {limit} here.", FULL_RETRY_S, code="parent_tombstones")
+
+    def _tombstones(self, tx: Transaction, parent_id: str) -> int:
+        """Count a parent's tombstones, but for those that were left by a clock that has been set back since.
+
+        Those stay as long as an entry of that time can be opened, and fill no limit until then.
+        """
+        kept_s = self._conf.build_plan_ttl + self._conf.retry_window + STEP_S
+        return usage.tombstones(tx, parent_id, self._clock.now() + kept_s)
 
     def charge_idle(self, tx: Transaction, parent_id: str, held: IdleShare) -> None:
         """Charge a parent for holds that ended without a confirm."""
@@ -294,7 +303,7 @@ class Quotas:
             Limit("parent_holds", self._limit(me, "parent_holds"), usage.holds(tx, me)),
             Limit("parent_holds_per_minute", holds, self._holds.used(me, holds), "MINUTE"),
             Limit("parent_idle_percent", self._limit(me, "parent_idle_percent"), is_counted=False),
-            Limit("parent_tombstones", self._limit(me, "parent_tombstones"), usage.tombstones(tx, me)),
+            Limit("parent_tombstones", self._limit(me, "parent_tombstones"), self._tombstones(tx, me)),
             Limit("parent_selects_per_minute", selects, self._selects.used(me, selects), "MINUTE"),
             Limit("parent_selects_per_hour", hourly, self._hourly_selects.used(me, hourly), "HOUR"),
             Limit("parent_entries_per_minute", entries, self._entries.used(me, entries), "MINUTE"),
