@@ -141,6 +141,19 @@ def test_a_boot_is_counted_from_its_acceptance_to_its_last_instance(tree: Tree) 
     assert labelled(root, "zonesched_instances") == {("ACTIVE",): 5}
 
 
+def test_no_build_takes_negative_time_when_the_clock_was_set_back_meanwhile(tree: Tree) -> None:
+    root = tree.nodes["root"]
+    boot(tree, num_instances=2)
+    tree.settle()
+    tree.clock.set_to(tree.clock.now() - 3600.0)
+    for node in tree.nodes.values():
+        PlayedAgent(node).converge()
+    tree.settle()
+
+    assert value(root, "zonesched_instance_build_seconds_count") == 2
+    assert value(root, "zonesched_instance_build_seconds_sum") == 0.0
+
+
 def test_a_server_that_is_shelved_is_counted_by_the_status_that_it_shows(tree: Tree) -> None:
     root = tree.nodes["root"]
     boot_to_the_end(tree, 1)

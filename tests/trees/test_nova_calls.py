@@ -466,6 +466,12 @@ class TestInside:
         assert found["uptime"] == pytest.approx(HOUR_S, abs=60)
         assert at(node, 47, f"/servers/{uuid}/diagnostics", "member") == {"memory": small["ram"] * 1024}
 
+    def test_the_uptime_is_not_negative_after_the_clock_was_set_back(self, tree: Tree, node: Node) -> None:
+        [uuid] = booted(tree)
+        tree.clock.set_to(tree.clock.now() - HOUR_S)
+
+        assert node.client("member").get(f"/servers/{uuid}/diagnostics").json["uptime"] == 0
+
     def test_one_that_does_not_run_has_none(self, node: Node) -> None:
         body = {"server": {"name": "vm", "flavorRef": "small"}}
         uuid = node.client("member").post("/servers", body).json["server"]["id"]

@@ -71,7 +71,7 @@ def _diagnostics_json(call: Call, view: ServerView) -> dict[str, Any]:
         "driver": None,
         "hypervisor": None,
         "hypervisor_os": None,
-        "uptime": int(call.zone.clock.now() - built_at) if built_at else None,
+        "uptime": int(max(0.0, call.zone.clock.now() - built_at)) if built_at else None,
         "config_drive": bool(view.passthrough.get("config_drive")),
         "num_cpus": view.flavor.vcpus,
         "num_nics": 0,

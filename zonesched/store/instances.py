@@ -307,7 +307,7 @@ def set_status(
     if status is InstanceStatus.ACTIVE:
         active = _BECOME_ACTIVE_FROM if only_from else _BECOME_ACTIVE
         rows = active.all(tx, uuids=uuids, **allowed, **values)
-        ages_s = tuple(now - row.created_at for row in rows)
+        ages_s = tuple(max(0.0, now - row.created_at) for row in rows)
         outcomes.note(tx, BecameActive(ages_s, tuple(row.uuid for row in rows), now))
         return len(rows)
     statement = _SET_STATUS_FROM if only_from else _SET_ANY_STATUS
