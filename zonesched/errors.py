@@ -197,6 +197,13 @@ class DatabaseUnavailable(ZoneBusy):
     code = "database_unavailable"
 
 
+class DatabaseSchemaWrong(ZoneschedError):
+    """The database lacks a table or a column of this version: that passes only when an operator mends it."""
+
+    kind = Kind.SERVICE_UNAVAILABLE
+    code = "database_schema_wrong"
+
+
 class BlobRefused(ZoneschedError):
     """A sealed entry does not open; a caller cannot tell one reason from another.
 

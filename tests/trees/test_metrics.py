@@ -335,7 +335,7 @@ def test_a_scrape_tells_that_the_database_is_down_although_nobody_can_be_authent
     root.zone.store.write(lambda tx: tx.exec_driver_sql("ALTER TABLE gone RENAME TO users"))
 
     # Whoever sends no credentials is refused before any row is read.
-    assert (scraped.status, listed.status) == ((200, 500) if user else (401, 401))
+    assert (scraped.status, listed.status) == ((200, 503) if user else (401, 401))
     if user:
         [family] = text_string_to_metric_families(scraped.body.decode())
         assert [(one.name, one.value) for one in family.samples] == [("zonesched_database_up", 0.0)]

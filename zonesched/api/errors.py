@@ -12,7 +12,7 @@ from werkzeug.exceptions import HTTPException
 
 from zonesched.api.answer import Answer
 from zonesched.errors import BlobRefused, Kind, OverLimit, ZoneBusy, ZoneschedError
-from zonesched.store.outages import outage, summary
+from zonesched.store.outages import database_fault, summary
 
 log = logging.getLogger(__name__)
 
@@ -58,9 +58,9 @@ def answer_to_crash(error: Exception, request_id: str) -> Answer:
 def fault_of(error: Exception, request_id: str) -> ZoneschedError:
     """Log an unforeseen error under the request id, and return the fault to answer with.
 
-    While the database is down, each request has one line in the log, not a traceback.
+    While the database is down or its schema wrong, each request has one line in the log, not a traceback.
     """
-    if fault := outage(error):
+    if fault := database_fault(error):
         log.error("%s failed: %s", request_id, summary(error))
         return fault
     log.error("%s failed: %s", request_id, type(error).__name__, exc_info=error)

@@ -27,7 +27,7 @@ from zonesched.services.state.clock_steps import bring_near
 from zonesched.services.subscriber import Subscriber
 from zonesched.services.zone import Zone
 from zonesched.store import reservations
-from zonesched.store.outages import log_failed, outage
+from zonesched.store.outages import database_fault, log_failed
 from zonesched.store.reservations import Lease
 from zonesched.tracing import Trace
 
@@ -71,11 +71,11 @@ def start(zone: Zone) -> None:
 
 
 def _unless_away(name: str, step: Callable[[], float]) -> float:
-    """Act; while the database is away or full, log one line for each try instead of a traceback."""
+    """Act; while the database is to blame, log one line for each try instead of a traceback."""
     try:
         return step()
     except Exception as error:
-        if outage(error) is None:
+        if database_fault(error) is None:
             raise
         log_failed(f"background step {name} failed", error)
         return ThreadLoop.retry_pause_s

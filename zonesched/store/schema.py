@@ -30,9 +30,13 @@ UPGRADE_LOCK = 0x7A6F6E65
 
 
 class SchemaState(enum.Enum):
-    """State of a database's schema. EMPTY: no tables yet. AHEAD: written by a later version."""
+    """State of a database's schema.
+
+    EMPTY: no tables yet. INCOMPLETE: tables are gone. AHEAD: written by a later version.
+    """
 
     EMPTY = "empty"
+    INCOMPLETE = "incomplete"
     BEHIND = "behind"
     CURRENT = "current"
     AHEAD = "ahead"
@@ -46,7 +50,7 @@ def state(store: Store) -> SchemaState:
 def upgrade(store: Store) -> None:
     """Upgrade the schema, all or nothing; concurrent upgrades wait for each other.
 
-    Raises ConfigError for the schema of a later version, and changes nothing.
+    Raises ConfigError for the schema of a later version, or one that lacks tables, and changes nothing.
     """
     store.write(_upgrade)
 
@@ -80,7 +84,15 @@ def _upgrade(tx: Connection) -> None:
             raise ConfigError(
                 f"Option database_url: the database has the schema revision {_revision(tx)}, of a later"
                 f" version of zonesched; this version has revisions up to {revisions()[0]}. Install the later"
-                " version, or restore a backup that this version has written."
+                " version, or restore a backup that this version has written.",
+                field="database_url",
+            )
+        case SchemaState.INCOMPLETE:
+            lacking = ", ".join(_lacking(tx))
+            raise ConfigError(
+                f"Option database_url: the database lacks tables of its schema: {lacking}. Restore a backup,"
+                " with `zonesched db restore`, or with pg_restore and then `zonesched db restored`.",
+                field="database_url",
             )
         case SchemaState.BEHIND:
             migrate(tx, revisions()[0])
@@ -96,11 +108,20 @@ def _revision(tx: Connection) -> str | None:
     return tx.execute(sa.select(REVISION.c.version_num)).scalar_one_or_none()
 
 
+def _lacking(tx: Connection) -> list[str]:
+    """List the tables of this version that the database does not have, and Alembic's where it has no row."""
+    there = set(sa.inspect(tx).get_table_names())
+    if REVISION.name in there and _revision(tx) is None:
+        there.remove(REVISION.name)
+    return sorted({*tables.instances.metadata.tables, REVISION.name} - there)
+
+
 def _state(tx: Connection) -> SchemaState:
     found = _revision(tx)
     if found is None:
-        return SchemaState.EMPTY
+        # Where some tables alone have the names of a zone's, they are those of another program.
+        return SchemaState.INCOMPLETE if _lacking(tx) == [REVISION.name] else SchemaState.EMPTY
     known = revisions()
     if found == known[0]:
-        return SchemaState.CURRENT
+        return SchemaState.INCOMPLETE if _lacking(tx) else SchemaState.CURRENT
     return SchemaState.BEHIND if found in known else SchemaState.AHEAD
