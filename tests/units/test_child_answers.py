@@ -12,7 +12,9 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
+from zonesched.api.schemas.reservations import ChangesQuery
 from zonesched.errors import ChildUnreachable
 from zonesched.model.build_plan import MAX_TIE, MAX_WEIGHT, FunnelStep, Refusal
 from zonesched.model.offer_page import Page
@@ -528,6 +530,16 @@ def test_changes_are_read() -> None:
     assert (found.cursor, found.more) == (f"17.{UUID}", True)
 
 
+def test_the_longest_cursor_that_is_read_is_the_longest_that_a_zone_takes() -> None:
+    longest = {"instances": [], "cursor": "x" * 255, "more": False}
+
+    cursor = answers.read_changes(orjson.dumps(longest)).cursor
+
+    assert ChangesQuery.model_validate({"cursor": cursor}).cursor == cursor
+    with pytest.raises(ValidationError):
+        ChangesQuery.model_validate({"cursor": cursor + "x"})
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -539,7 +551,7 @@ def test_changes_are_read() -> None:
         {"instances": [a_change()] * 10_001},
         {"instances": None},
         {"cursor": "a b"},
-        {"cursor": "x" * 257},
+        {"cursor": "x" * 256},
         {"cursor": 17},
         {"more": 0},
     ],

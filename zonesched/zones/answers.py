@@ -48,7 +48,7 @@ _WORD = re.compile(rf"[^{CONTROLS}]{{1,255}}")
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _START = re.compile(rf"(?:{UUID.pattern})?")
 _OUTPUT = re.compile(rf"(?s:.{{0,{MAX_CONSOLE_BYTES}}})")
-_CURSOR = re.compile(r"[A-Za-z0-9._~:+/=-]{0,256}")
+_CURSOR = re.compile(r"[A-Za-z0-9._~:+/=-]{0,255}")
 _CAPABILITY = re.compile(rf"[^{CONTROLS}=;]{{1,255}}=[^{CONTROLS}=]{{0,4096}}")
 _NUMBER = r"-?[0-9]{1,25}(?:\.[0-9]{1,25})?(?:e[+-]?[0-9]{1,3})?"
 _RANGE = re.compile(f"{_NUMBER},{_NUMBER}")
