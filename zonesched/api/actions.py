@@ -100,7 +100,7 @@ def act_on_boot(call: Call) -> Answer:
             code="action_of_one_server",
             field="os-getConsoleOutput",
         )
-    count, refused = actions.act_on_boot(call.zone, call.caller, call.args["id"], asked)
+    count, refused = actions.act_on_boot(call.zone, call.caller, call.args["id"], asked, call.query.caller)
     lines = [{"uuid": one.uuid, "error_code": one.code, "message": one.message} for one in refused]
     return accepted({"accepted": count, "refused": lines})
 

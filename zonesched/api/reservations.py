@@ -27,7 +27,7 @@ TIME_BUDGET = re.compile(r"[0-9]{1,4}(\.[0-9]{1,3})?")
 
 def show(call: Call) -> Answer:
     """Show a boot: its state, its instances by status, and the reasons of those in ERROR."""
-    found = reservations.show(call.zone, call.caller, call.args["id"])
+    found = reservations.show(call.zone, call.caller, call.args["id"], call.query.caller)
     body = {
         "id": found.id,
         "state": found.state,
@@ -77,7 +77,7 @@ def _line_json(line: BootLine) -> dict[str, Any]:
 
 def why_host(call: Call) -> Answer:
     """Show the verdict of each filter and weigher on a local host, as it is now, for a boot."""
-    found = reservations.why_host(call.zone, call.caller, call.args["id"], call.query.host)
+    found = reservations.why_host(call.zone, call.caller, call.args["id"], call.query.host, call.query.caller)
     return ok({"host": _judgement_json(found)})
 
 

@@ -92,7 +92,7 @@ from zonesched.api.schemas.limits import LimitsQuery, ParentLimitsBody, ProjectL
 from zonesched.api.schemas.migrations import MigrationActionBody, MigrationsQuery
 from zonesched.api.schemas.os_hosts import OsHostBody, OsHostsQuery
 from zonesched.api.schemas.quota_sets import QuotaClassBody, QuotaQuery, QuotaSetBody
-from zonesched.api.schemas.reservations import BootsQuery, ChangesQuery, WhyQuery
+from zonesched.api.schemas.reservations import BootQuery, BootsQuery, ChangesQuery, WhyQuery
 from zonesched.api.schemas.select import SelectBody
 from zonesched.api.schemas.server_details import (
     ChangeServerBody,
@@ -218,10 +218,11 @@ URLS: tuple[Route, ...] = (
     Route("GET", "/reservations", reservations.changes, PARENT, "instances, cursor, more",
           query=ChangesQuery),
     Route("GET", "/reservations", reservations.list_boots, PEOPLE, "reservations", query=BootsQuery),
-    Route("GET", "/reservations/{id}", reservations.show, PEOPLE | PARENT, "reservation"),
+    Route("GET", "/reservations/{id}", reservations.show, PEOPLE | PARENT, "reservation",
+          query=BootQuery),
     Route("GET", "/reservations/{id}/why", reservations.why_host, ADMIN, "host", query=WhyQuery),
     Route("POST", "/reservations/{id}/action", actions.act_on_boot, USERS, "accepted, refused", ActionBody,
-          status=202),
+          BootQuery, status=202),
     Route("POST", "/reservations/{id}/confirm", reservations.confirm, PARENT, "builds", AttemptsBody),
     Route("POST", "/reservations/{id}/cancel", reservations.cancel, PARENT, "builds", AttemptsBody),
 

@@ -26,7 +26,13 @@ class BootsQuery(Schema):
     all_tenants: QueryBool = False
 
 
-class WhyQuery(Schema):
+class BootQuery(Schema):
+    """`caller`: of an admin, the sender of the boot, where several have one of this id."""
+
+    caller: Text = ""
+
+
+class WhyQuery(BootQuery):
     """`host`: name or id of a host of this zone."""
 
     host: Name

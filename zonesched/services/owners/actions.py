@@ -34,7 +34,7 @@ from zonesched.services.owners.judging import Asked, Subject, judge, locked
 from zonesched.services.owners.rebuilds import Rebuild
 from zonesched.services.owners.reservations import existing
 from zonesched.services.owners.resizes import Resize
-from zonesched.services.owners.scopes import scope_of
+from zonesched.services.owners.scopes import boot_scope, scope_of
 from zonesched.services.state.wake import Wake
 from zonesched.services.zone import Zone
 from zonesched.store import (
@@ -85,13 +85,14 @@ def act(zone: Zone, caller: Caller, uuid: str, asked: AskedAction) -> None:
 
 
 def act_on_boot(
-    zone: Zone, caller: Caller, reservation_id: str, asked: AskedAction
+    zone: Zone, caller: Caller, reservation_id: str, asked: AskedAction, sender_id: str = ""
 ) -> tuple[int, list[RefusedAction]]:
     """Take an action on all instances of a boot that are not deleted.
 
-    Returns how many took it, and the refusals. Raises NotFound, and BadRequest for a rebuild's image.
+    Returns how many took it, and the refusals. Raises what `boot_scope` and `existing` raise, and BadRequest
+    for a rebuild's image.
     """
-    scope = scope_of(zone.uuid, caller, all_tenants=True)
+    scope = boot_scope(zone.uuid, caller, sender_id)
 
     def members(tx: Transaction) -> list[str]:
         boot = existing(tx, reservation_id, scope)

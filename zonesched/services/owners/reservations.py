@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
-from zonesched.errors import BadRequest, NotFound
+from zonesched.errors import BadRequest, Conflict, NotFound
 from zonesched.model.boot_line import BootLine
 from zonesched.model.caller import Caller, Role
 from zonesched.model.decision_trace import NO_TRACE, HostJudgement
@@ -15,7 +15,7 @@ from zonesched.model.placement import InstanceChange, InstanceStatus
 from zonesched.model.views import ReservationView
 from zonesched.seal.cursors import Cursor, CursorBox
 from zonesched.services.owners.pending_steps import pending_steps
-from zonesched.services.owners.scopes import scope_of
+from zonesched.services.owners.scopes import boot_scope, scope_of
 from zonesched.services.select import select
 from zonesched.services.select.faults import change_for_parent, for_parent, refused_by
 from zonesched.services.zone import Zone
@@ -37,10 +37,13 @@ from zonesched.store.server_list import Scope
 from zonesched.store.store import Transaction
 from zonesched.store.unknown_marker import UnknownMarker
 
+MAX_SENDERS = 10
+"""Maximum number of senders that a refusal names."""
 
-def show(zone: Zone, caller: Caller, reservation_id: str) -> ReservationView:
-    """Show a boot. Raises NotFound for one that does not exist or that the caller may not see."""
-    scope = scope_of(zone.uuid, caller, all_tenants=True)
+
+def show(zone: Zone, caller: Caller, reservation_id: str, sender_id: str = "") -> ReservationView:
+    """Show a boot, for an admin that of a sender. Raises what `boot_scope` and `existing` raise."""
+    scope = boot_scope(zone.uuid, caller, sender_id)
 
     def fn(
         tx: Transaction,
@@ -101,18 +104,27 @@ def _line(boot: ListedBoot) -> BootLine:
     )
 
 
-def why_host(zone: Zone, caller: Caller, reservation_id: str, host: str) -> HostJudgement:
-    """Judge one local host (name or id) for this boot as a select would now. Raises NotFound."""
-    scope = scope_of(zone.uuid, caller, all_tenants=True)
+def why_host(
+    zone: Zone, caller: Caller, reservation_id: str, host: str, sender_id: str = ""
+) -> HostJudgement:
+    """Judge one local host (name or id) for this boot as a select would now. Raises as `show` does."""
+    scope = boot_scope(zone.uuid, caller, sender_id)
     found = zone.store.read(lambda tx: existing(tx, reservation_id, scope))
     return select.judge_host(zone, found.spec, found.caller_id, host)
 
 
 def existing(tx: Transaction, reservation_id: str, scope: Scope) -> Reservation:
-    """Read a boot. Raises NotFound for one that does not exist or is not in the scope."""
+    """Read a boot. Raises NotFound for one that is not in the scope, Conflict where several have the id."""
     found = reservation_list.find(tx, scope, reservation_id)
     if not found:
         raise NotFound("There is no such reservation.", code="reservation_not_found")
+    if len(found) > 1:
+        senders = ", ".join(sorted(boot.caller_id for boot in found)[:MAX_SENDERS])
+        raise Conflict(
+            f"{len(found)} callers have a boot of this id; name one as ?caller=ID: {senders}.",
+            code="reservation_ambiguous",
+            field="caller",
+        )
     return found[0]
 
 
