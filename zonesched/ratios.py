@@ -6,23 +6,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
+
+from zonesched.decimal_text import decimal_number
 
 
 def read_ratios(items: Iterable[str]) -> dict[str, float]:
     """Return the numbers by name, in order. Raise ValueError whose text is the item that is refused."""
     found: dict[str, float] = {}
     for item in items:
-        name, _, number = (part.strip() for part in item.rpartition("="))
-        if not name or "=" in name or name in found or not _is_finite(number):
+        name, _, text = (part.strip() for part in item.rpartition("="))
+        number = decimal_number(text)
+        if not name or "=" in name or name in found or number is None:
             raise ValueError(item)
-        found[name] = float(number)
+        found[name] = number
     return found
-
-
-def _is_finite(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False

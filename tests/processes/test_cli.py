@@ -794,7 +794,12 @@ class TestWhatIsSent:
         ]
         assert command("limit", "set", "parent_instances=default", "--parent", "up") == 0
         assert command.stub.asked[-1].body == {"limits": {"parent_instances": None}}
-        for wrong in (["project_instances=x", "--project", "p"], ["project_instances=5"], ["--project", "p"]):
+        for wrong in (
+            ["project_instances=x", "--project", "p"],
+            ["project_instances=1_0", "--project", "p"],
+            ["project_instances=5"],
+            ["--project", "p"],
+        ):
             assert command("limit", "set", *wrong) == 2
 
     def test_a_service_is_named_by_its_host_or_its_id(self, command: StubCommand) -> None:

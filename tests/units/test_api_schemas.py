@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.builders.spec_bodies import a_spec
 from zonesched.api.schemas.actions import ActionBody
+from zonesched.api.schemas.audit import ReportedAuditQuery
 from zonesched.api.schemas.builds import AttemptsBody, BuildBody
 from zonesched.api.schemas.fields import Limits, Schema
 from zonesched.api.schemas.flavors import ExtraSpecsBody, FlavorBody
@@ -914,3 +915,8 @@ def test_a_query_that_is_a_list_has_as_many_characters_as_its_text() -> None:
     assert json.loads(filter_query(query)) == query
     with pytest.raises(BadRequest):
         validate(CreateBody, {**a_body(), "os:scheduler_hints": {"query": [*query, ""]}}, LIMITS)
+
+
+@pytest.mark.parametrize("text", ["1_0", " 10", "\u0663", "nan", "inf", "0", "many"])
+def test_a_time_budget_is_a_number_in_digits(text: str) -> None:
+    assert refusal_of(ReportedAuditQuery, {"budget_s": text}).field == "budget_s"

@@ -64,6 +64,8 @@ EXAMPLES: list[tuple[str, HostRow, float]] = [
     ("HypervisorVersionWeigher", a_host(capabilities={"hypervisor_version": "7.1.123"}), 7_001_123.0),
     ("HypervisorVersionWeigher", a_host(capabilities={"hypervisor_version": 2_012_000}), 2_012_000.0),
     ("HypervisorVersionWeigher", a_host(capabilities={"hypervisor_version": "newest"}), 0.0),
+    ("HypervisorVersionWeigher", a_host(capabilities={"hypervisor_version": "\u0667.\u0661"}), 0.0),
+    ("HypervisorVersionWeigher", a_host(capabilities={"hypervisor_version": "\u0667"}), 0.0),
     ("HypervisorVersionWeigher", a_host(capabilities={"hypervisor_version": 10**30}), 0.0),
     ("HypervisorVersionWeigher", a_host(), 0.0),
     ("MetricsWeigher", a_host(metrics={"cpu.idle": 80.0, "heat": 30.0}), 65.0),

@@ -13,6 +13,7 @@ from zonesched.cli.output import print_json, print_list
 from zonesched.cli.pairs import read_pairs
 from zonesched.cli.session import Session, list_options, pass_session, zone_options
 from zonesched.cli.table import plain, print_table
+from zonesched.decimal_text import whole_number
 
 AS_ALL = "default"
 project_option = click.option("--project", help="Id of a project (admin).")
@@ -79,10 +80,10 @@ def _path(project: str | None, parent: str | None) -> str:
 def _number(name: str, text: str) -> int | None:
     if text == AS_ALL:
         return None
-    try:
-        return int(text)
-    except ValueError:
-        raise click.UsageError(f"{name}: {text!r} is neither a whole number nor {AS_ALL}") from None
+    number = whole_number(text)
+    if number is None:
+        raise click.UsageError(f"{name}: {text!r} is neither a whole number nor {AS_ALL}")
+    return number
 
 
 def _print(session: Session, answer: Mapping[str, Any]) -> None:

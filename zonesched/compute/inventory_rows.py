@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from zonesched.compute.inventory_fields import CLASS_NAME, FACTS, RATIO, WHOLE_PARTS, InventoryError
+from zonesched.decimal_text import decimal_number, whole_number
 from zonesched.model.json_shape import DEEPEST, nests_deeper
 
 Row = tuple[int, Mapping[str, Any]]
@@ -138,14 +138,8 @@ def _value(text: str) -> int | float | str:
 
 
 def _number(what: str, cell: str) -> int | float:
-    try:
-        return int(cell)
-    except ValueError:
-        pass
-    try:
-        number = float(cell)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
+    whole = whole_number(cell)
+    number = decimal_number(cell) if whole is None else whole
+    if number is None:
         raise ValueError(f"{what}: {cell!r} is not a number")
     return number

@@ -17,6 +17,7 @@ from zonesched.conf.scheduler import SCHEDULER
 from zonesched.conf.services import SERVICES
 from zonesched.conf.tls import TLS
 from zonesched.conf.zone import API, BOOT, CHILDREN, SEAL, SELECT, ZONE
+from zonesched.decimal_text import decimal_number
 from zonesched.errors import ConfigError
 from zonesched.remote_services import masked
 
@@ -155,6 +156,11 @@ def _read(conf: Conf, option: Any, written: str) -> None:
         raise refused_value(option, written) from None
     # An option of a number that is left empty reads as None.
     if value is None and option.default is not None:
+        raise refused_value(option, written)
+    is_number = isinstance(option, cfg.IntOpt | cfg.PortOpt | cfg.FloatOpt)
+    # Another option's value, which is looked at where it is set.
+    refers = "$" in written
+    if is_number and written and not refers and decimal_number(written.strip()) is None:
         raise refused_value(option, written)
     if isinstance(value, float) and not math.isfinite(value):
         raise refused_value(option, written or str(value))

@@ -34,6 +34,7 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from zonesched.decimal_text import decimal_number
 from zonesched.model.json_shape import DEEPEST, nests_deeper
 
 NUMBER_OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
@@ -142,11 +143,14 @@ def _mapping_of(text: str) -> object:
 
 
 def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    if isinstance(value, str):
+        # As texts are compared.
+        return decimal_number(value.strip())
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
         number = float(value)
-    except (ValueError, OverflowError):
+    except OverflowError:
         return None
     return number if math.isfinite(number) else None
 

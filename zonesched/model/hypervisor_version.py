@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-_DOTTED = re.compile(r"(\d{1,9})\.(\d{1,3})(?:\.(\d{1,3}))?(?!\d)")
+_DOTTED = re.compile(r"(\d{1,9})\.(\d{1,3})(?:\.(\d{1,3}))?(?!\d)", re.ASCII)
 
 
 def version_number(reported: object) -> int:
@@ -24,7 +24,7 @@ def version_number(reported: object) -> int:
         case str() if dotted := _DOTTED.match(reported.strip()):
             major, minor, micro = (int(part or 0) for part in dotted.groups())
             number = major * 1_000_000 + minor * 1_000 + micro
-        case str() if reported.strip().isdecimal() and len(reported) < 20:
+        case str() if reported.isascii() and reported.strip().isdecimal() and len(reported) < 20:
             number = int(reported)
         case _:
             return 0

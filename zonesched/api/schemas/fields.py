@@ -27,6 +27,7 @@ from pydantic_core import PydanticCustomError
 
 from zonesched.api.schemas.body_limit import SMALL, BodyLimit
 from zonesched.conf import Conf
+from zonesched.decimal_text import decimal_number
 from zonesched.model.controls import CONTROLS, CONTROLS_OF_ASCII
 from zonesched.model.request_spec import (
     MAX_TEXTS_BYTES,
@@ -229,10 +230,10 @@ _TRUTH: Mapping[str, bool] = {
 
 
 def _seconds(text: object) -> object:
-    try:
-        return float(text) if isinstance(text, str) else text
-    except ValueError:
-        raise refusal("invalid_value", "must be a number of seconds") from None
+    number = decimal_number(text) if isinstance(text, str) else text
+    if number is None:
+        raise refusal("invalid_value", "must be a number of seconds")
+    return number
 
 
 def _spelled_truth(value: object) -> object:
