@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders.command import TreeCommand
 from tests.builders.parent_calls import (
     RESERVATION,
     a_parent,
@@ -30,9 +31,14 @@ CALLS = [
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> Node:
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
+
+
+@pytest.fixture
+def node(tree: Tree) -> Node:
     """A zone in which two parents have a boot of one id, of one and of two instances."""
-    node = Tree(tmp_path).add("zone", hosts_=[a_host("h1")])
+    node = tree.add("zone", hosts_=[a_host("h1")])
     first, second = a_parent(node, "parent-a"), a_parent(node, "parent-b")
     hold(node, first, [1])
     blobs = offered(node, second, a_spec(2))
@@ -85,3 +91,23 @@ def test_each_parent_sees_its_own_and_nobody_else_names_a_sender(node: Node) -> 
     assert call(node, CALLS[0], who="parent-a").json["reservation"]["num_instances"] == 1
     for who in ("parent-a", "member"):
         assert refusal(call(node, CALLS[0], other, who)) == (403, "forbidden")
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        (["show", "-c", "num_instances", "-o", "value"], "2"),
+        (["why"], "of 2"),
+        (["why", "--host", "h1"], "h1"),
+    ],
+)
+def test_the_command_names_the_sender(
+    tree: Tree, node: Node, capsys: pytest.CaptureFixture[str], command: list[str], shown: str
+) -> None:
+    as_admin = TreeCommand(capsys, tree, "zone")
+    arguments = ("reservation", *command, RESERVATION)
+
+    assert as_admin(*arguments) == 1
+    assert "name one as" in as_admin.err
+    assert as_admin(*arguments, "--caller", id_of(node, "parent-b")) == 0
+    assert shown in as_admin.out

@@ -42,6 +42,10 @@ COLUMNS = (
     Column("project", rank=5),
 )
 
+caller_option = click.option(
+    "--caller", metavar="ID", help="Where several parents have a boot of this id: the parent's user (admin)."
+)
+
 
 @click.group(cls=CommandGroup)
 def reservation() -> None:
@@ -82,15 +86,16 @@ def list_(session: Session, limit: int, marker: str | None, all_tenants: bool) -
     help="Follow the boot until it has ended; exit with 1 if fewer than its min_count are ACTIVE.",
 )
 @click.option("--instances", is_flag=True, help="List its instances too.")
+@caller_option
 @item_options
 @pass_session
-def show(session: Session, id: str, watching: bool, instances: bool) -> None:
+def show(session: Session, id: str, watching: bool, instances: bool, caller: str | None) -> None:
     """Show one boot: its state, its counts, the steps that it waits for, and the reasons of ERROR."""
     id = find_reservation_id(session, id)
     if watching:
-        watch(session, id)
+        watch(session, id, caller=caller)
         return
-    answer = session.call("GET", f"/reservations/{id}")
+    answer = session.call("GET", f"/reservations/{id}", params=_of(caller))
     found = answer["reservation"]
     brief = {key: value for key, value in found.items() if key not in SHOWN_APART}
     print_item(session, answer, brief)
@@ -114,9 +119,10 @@ def _print_more(session: Session, found: Mapping[str, Any], with_instances: bool
 @click.option(
     "--host", help="Name of a host of this zone: show the present result of each filter and weigher for it."
 )
+@caller_option
 @zone_options
 @pass_session
-def why(session: Session, id: str, host: str | None) -> None:
+def why(session: Session, id: str, host: str | None, caller: str | None) -> None:
     """Explain the placement of a boot, and why other places were refused, zone by zone.
 
     Everybody sees the number of instances by status, the steps that pending ones wait for, and the reasons of
@@ -125,10 +131,10 @@ def why(session: Session, id: str, host: str | None) -> None:
     """
     id = find_reservation_id(session, id)
     if host:
-        answer = session.call("GET", f"/reservations/{id}/why", params={"host": host})
+        answer = session.call("GET", f"/reservations/{id}/why", params={"host": host, **_of(caller)})
         print_json(answer) if session.as_json else print_host(session.screen, answer["host"])
         return
-    found = _read(session, id)
+    found = _read(session, id, caller)
     explained = {key: found[key] for key in ("waiting_for", "reasons", "why") if key in found}
     if session.as_json:
         print_json(explained)
@@ -179,10 +185,10 @@ def cancel(session: Session, ids: tuple[str, ...]) -> None:
         sys.exit(1)
 
 
-def watch(session: Session, id: str, pause_s: float = 0.5) -> None:
+def watch(session: Session, id: str, pause_s: float = 0.5, caller: str | None = None) -> None:
     """Show a boot live until it has ended. Exits with 1 if fewer instances than its min_count are ACTIVE."""
     try:
-        found = _follow(session, id, pause_s)
+        found = _follow(session, id, pause_s, caller)
     except (KeyboardInterrupt, ZoneCallError):
         # Who does not know the id would boot once more.
         followed = f"zonesched reservation show {id} --watch follows it"
@@ -196,12 +202,12 @@ def watch(session: Session, id: str, pause_s: float = 0.5) -> None:
         sys.exit(1)
 
 
-def _follow(session: Session, id: str, pause_s: float) -> Mapping[str, Any]:
-    found = poll(session, _read, session, id)
+def _follow(session: Session, id: str, pause_s: float, caller: str | None) -> Mapping[str, Any]:
+    found = poll(session, _read, session, id, caller)
     with Live(_progress(found), console=live_console(), transient=session.as_json) as live:
         while found["state"] == UNFINISHED:
             session.pause(pause_s)
-            found = poll(session, _read, session, id)
+            found = poll(session, _read, session, id, caller)
             live.update(_progress(found))
     return found
 
@@ -214,9 +220,15 @@ def _is_met(found: Mapping[str, Any]) -> bool:
     return bool(built >= max(1, found["min_count"]))
 
 
-def _read(session: Session, id: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = session.call("GET", f"/reservations/{id}")["reservation"]
+def _read(session: Session, id: str, caller: str | None) -> Mapping[str, Any]:
+    answer = session.call("GET", f"/reservations/{id}", params=_of(caller))
+    found: Mapping[str, Any] = answer["reservation"]
     return found
+
+
+def _of(caller: str | None) -> Mapping[str, str | int]:
+    """Return the query that names the sender of a boot."""
+    return {"caller": caller} if caller else {}
 
 
 def _progress(found: Mapping[str, Any]) -> Group:
