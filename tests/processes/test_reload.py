@@ -191,3 +191,22 @@ def test_a_signal_during_the_start_is_taken_after_it(tmp_path: Path) -> None:
         process.send_signal(signal.SIGHUP)
         assert process.stdout is not None
         assert any("is read again" in line for line in process.stdout)
+
+
+def test_a_signal_while_the_modules_are_imported_is_taken_after_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = write_conf(tmp_path, free_port(), "auth_strategy = noauth")
+    # gunicorn, as it is imported first, with a signal before it.
+    module = tmp_path / "gunicorn.py"
+    module.write_text(
+        "import os, signal, sys\n"
+        "os.kill(os.getpid(), signal.SIGHUP)\n"
+        f"sys.path.remove({str(tmp_path)!r})\n"
+        "del sys.modules['gunicorn']\n"
+        "import gunicorn\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with launched("zonesched.serving", "--config-file", str(config)) as process:
+        assert process.stdout is not None
+        assert any("is read again" in line for line in process.stdout)

@@ -32,15 +32,6 @@ The others are for the zone, which gives back the leases of its boots: `Zone.sto
 """
 
 
-class EarlySignals:
-    """Keeps signals that would end a process which has no handlers for them yet."""
-
-    def __init__(self) -> None:
-        self.numbers: list[int] = []
-        for number in (signal.SIGHUP, signal.SIGUSR2):
-            signal.signal(number, lambda number, frame: self.numbers.append(number))
-
-
 def release_signals() -> None:
     """Take the signals again that were held over a fork, first those that came meanwhile."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, FORK)

@@ -24,7 +24,7 @@ from zonesched.seal.shortcomings import shortcomings
 from zonesched.services.catalog import users
 from zonesched.services.zone import Zone
 from zonesched.serving import tls
-from zonesched.serving.master import EarlySignals
+from zonesched.serving.early_signals import EarlySignals
 from zonesched.serving.server import Server
 from zonesched.start_check import check_start
 from zonesched.store.store import StoreError
@@ -41,9 +41,10 @@ NO_ADDRESS = ("0.0.0.0", "::", "")
     help="Configuration file; repeatable, a later one wins.",
 )
 @click.version_option(package_name="zonesched")
-def main(files: tuple[str, ...]) -> None:
+@click.pass_obj
+def main(early_signals: EarlySignals | None, files: tuple[str, ...]) -> None:
     """Serve one zone until SIGTERM; running requests are then finished."""
-    early_signals = EarlySignals()
+    early_signals = early_signals or EarlySignals()
     try:
         conf = options.load(files)
         log_lines.set_up(conf.log_format, conf.log_level)

@@ -27,7 +27,8 @@ from zonesched.errors import ConfigError, DatabaseFull
 from zonesched.services import background
 from zonesched.services.zone import Zone
 from zonesched.serving import tls
-from zonesched.serving.master import GRACEFUL_S, EarlySignals, Master
+from zonesched.serving.early_signals import EarlySignals
+from zonesched.serving.master import GRACEFUL_S, Master
 
 log = logging.getLogger(__name__)
 
