@@ -1273,6 +1273,44 @@ class TestAfterTheAgentDied:
         path.write_text(before)
         bench.until(driver, reached(1, Power.RUNNING, rebuilds=1))
 
+    @pytest.mark.parametrize("left", ["xx", "{}", '{"command": 7}'])
+    def test_one_whose_wanted_command_is_damaged_is_not_ended_for_a_reboot_that_cannot_start_it(
+        self, bench: Bench, caplog: pytest.LogCaptureFixture, left: str
+    ) -> None:
+        driver = bench.driver()
+        process = run(bench, driver)
+        path = bench.at(A).path / "wanted.json"
+        before = path.read_text()
+        path.write_text(left)
+
+        driver.apply(A, desired(1, Power.RUNNING, reboots=1, kind=RebootType.HARD))
+        assert [driver.poll() for _ in range(5)] == [[]] * 5
+        assert process_table.is_alive(process)
+        assert f"{path} is damaged" in caplog.text
+
+        path.write_text(before)
+        bench.until(driver, reached(1, Power.RUNNING))
+        assert not process_table.is_alive(process)
+
+    def test_one_whose_wanted_command_is_damaged_is_started_once_that_is_brought_back(
+        self, bench: Bench, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        driver = bench.driver()
+        run(bench, driver)
+        driver.apply(A, desired(1, Power.STOPPED))
+        bench.until(driver, reached(1, Power.STOPPED))
+        path = bench.at(A).path / "wanted.json"
+        before = path.read_text()
+        path.write_text("xx")
+
+        driver.apply(A, desired(2, Power.RUNNING))
+        ends_at = time.monotonic() + 1.0
+        bench.wait(lambda: driver.poll() or time.monotonic() > ends_at)
+        assert f"{path} is damaged" in caplog.text
+
+        path.write_text(before)
+        bench.until(driver, reached(2, Power.RUNNING))
+
     def test_one_with_a_damaged_file_ends_where_nobody_wants_it(self, bench: Bench) -> None:
         process = run(bench, bench.driver())
         (bench.at(A).path / "reached.json").write_text("")

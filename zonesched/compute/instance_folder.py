@@ -161,6 +161,14 @@ class InstanceFolder:
         wanted = records.read(self.path / "wanted.json", environment=dict)
         return str(wanted.get("environment", {}).get(NAME_VARIABLE, ""))
 
+    def wanted(self) -> dict[str, Any]:
+        """Read what the launcher starts. Raises FolderDamaged."""
+        path = self.path / "wanted.json"
+        wanted = records.read(path, command=list, environment=dict, cpus=list, ram_mb=int, disk_gb=int)
+        if not wanted:
+            raise FolderDamaged(path, FileNotFoundError("it is missing"))
+        return wanted
+
     def was_not_started(self) -> bool:
         """Tell whether its command could not be run."""
         return (self.path / "error").exists()
@@ -201,9 +209,7 @@ class InstanceFolder:
             process = self.process()
             if not is_free or (process is not None and process_table.members(process)):
                 return False
-            wanted = records.read(self.path / "wanted.json", environment=dict)
-            if not wanted:
-                raise FolderDamaged(self.path / "wanted.json", FileNotFoundError("it is missing"))
+            wanted = self.wanted()
             environment = {**wanted["environment"], IMAGE_VARIABLE: image_name}
             if self._removing is None and not self._aside:
                 self._aside += removal.put_aside(self.path / "disk", self._unfinished)

@@ -254,6 +254,8 @@ class ProcessInstance:
             case Power.STOPPED:
                 return self._done(Power.STOPPED) if self._session.has_ended() else ()
             case _ if desired.reboots > self._reached.reboots:
+                # What cannot be started again is not ended for that.
+                self._folder.wanted()
                 if self._session.has_ended(is_hard=desired.reboot_type is RebootType.HARD):
                     self._note(replace(stopped, reboots=desired.reboots))
                 return ()
@@ -263,6 +265,7 @@ class ProcessInstance:
     def _rebuild(self) -> Sequence[DriverEvent]:
         """End it and empty its folder; the next steps start it again, unless it is to be stopped."""
         desired = self._desired
+        self._folder.wanted()
         if self._session.has_ended() and self._folder.empty(str(desired.image.get("name", ""))):
             self._note(replace(self._reached, power=Power.STOPPED, rebuilds=desired.rebuilds, reason=""))
         return ()
@@ -273,6 +276,7 @@ class ProcessInstance:
             return self._signal(power)
         if self._launched_for == self._desired.generation and not self._session.was_refused:
             return self._done(Power.STOPPED, self._session.why_ended())
+        self._folder.wanted()
         if self._session.has_ended(is_hard=True):
             self._folder.make_startable()
             self._session.launch()
@@ -347,6 +351,7 @@ class ProcessInstance:
             return (Built(self._folder.key, self._observed()),)
         if self._folder.status() is Status.STARTING or not self._session.has_ended(is_hard=True):
             return ()
+        self._folder.wanted()
         self._folder.make_startable()
         self._session.launch()
         self._step = self._start
