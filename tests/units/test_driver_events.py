@@ -39,6 +39,14 @@ def test_a_wrong_event_is_left_out_and_logged(wrong: object, caplog: pytest.LogC
     assert repr(wrong) in caplog.text
 
 
+def test_why_an_instance_has_ended_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    readable(
+        [Changed(A, Observed(3, Power.STOPPED, "process_failed")), Changed(B, Observed(3, Power.PAUSED))]
+    )
+    assert caplog.messages == [f"instance {A.uuid}, attempt {A.attempt}, is stopped: process_failed"]
+
+
 def test_no_agent_starts_whose_driver_finds_an_instance_without_a_key() -> None:
     class FindsTexts(FakeDriver):
         def found(self) -> Sequence[Key]:

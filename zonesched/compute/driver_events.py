@@ -18,7 +18,23 @@ log = logging.getLogger(__name__)
 
 def readable(events: Iterable[object]) -> Sequence[DriverEvent]:
     """Return the events that have the form of one; log each of the others, which the driver has to mend."""
-    return [event for event in events if _is_event(event)]
+    found = [event for event in events if _is_event(event)]
+    for event in found:
+        _say_why(event)
+    return found
+
+
+def _say_why(event: DriverEvent) -> None:
+    """Log why an instance is not as it should be: its owner sees the status alone."""
+    match event:
+        case Built(key, observed) | Changed(key, observed) if observed.reason:
+            log.info(
+                "instance %s, attempt %d, is %s: %s",
+                key.uuid,
+                key.attempt,
+                observed.power.value,
+                observed.reason,
+            )
 
 
 def found_at_start(keys: Iterable[Key]) -> Found:
