@@ -12,11 +12,14 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.builders.boots import FLAVOR
 from tests.builders.clock import FakeClock, clock_of
 from tests.builders.fake_broker import Exchange, FakeBroker
 from tests.builders.inline_executor import InlineExecutor, InlineLoop
 from tests.builders.migrated import a_database
+from tests.builders.moving import act, on_h1, states
 from tests.builders.one_zone import AGENT, KEY, a_form, a_zone, add_hosts, boot_on, instance_of
+from tests.builders.played_agent import PlayedAgent
 from tests.builders.tree import Tree, a_host
 from zonesched import conf as options
 from zonesched.api.metrics import ApiMetrics
@@ -176,6 +179,61 @@ class TestTelling:
         hosts.report(zone, AGENT, "agent", [AgentReport(uuid, 1, AgentState.ERROR, "no_disk")])
 
         assert told(zone, exchange) == [BOOTS]
+
+    def test_each_step_of_a_move_is_told_to_the_agents_of_both_hosts(self, tmp_path: Path) -> None:
+        # given a server that an admin moves, as its old agent has heard
+        tree = Tree(tmp_path)
+        node = tree.add("leaf", hosts_=[a_host("h1", vcpus=4)])
+        node.client().post("/flavors", FLAVOR)
+        old, new = PlayedAgent(node), PlayedAgent(node, service="agent-2")
+        uuid, exchange = on_h1(tree, old), Exchange()
+        node.zone.notifications.broker = FakeBroker(exchange)
+        act(node, uuid, {"migrate": None})
+        tree.settle(1)
+        assert told(node.zone, exchange) == [WORK]
+        # when that has stopped it, then the new one hears of it
+        old.converge()
+        assert Notification(Kind.WORK, "compute.agent-2") in told(node.zone, exchange)
+        # and once it runs there, the old one that it may end what is left
+        new.converge()
+        assert WORK in told(node.zone, exchange)
+
+    def test_a_move_that_comes_back_is_told_to_the_agent_of_the_old_host(self, tmp_path: Path) -> None:
+        tree = Tree(tmp_path)
+        node = tree.add("leaf", hosts_=[a_host("h1", vcpus=4)])
+        node.client().post("/flavors", FLAVOR)
+        old, new = PlayedAgent(node), PlayedAgent(node, service="agent-2", cannot_build="no_disk")
+        uuid, exchange = on_h1(tree, old), Exchange()
+        node.zone.notifications.broker = FakeBroker(exchange)
+        act(node, uuid, {"migrate": None})
+        tree.settle(1)
+        old.converge()
+        new.converge()
+        assert states(node, uuid) == ["parked", "releasing"]
+        told(node.zone, exchange)
+
+        new.converge()
+
+        assert states(node, uuid) == ["confirmed", "released"]
+        assert WORK in told(node.zone, exchange)
+
+    def test_a_confirmed_resize_is_told_to_the_agent_of_the_old_host(self, tmp_path: Path) -> None:
+        tree = Tree(tmp_path)
+        node = tree.add("leaf", hosts_=[a_host("h1", vcpus=4)])
+        node.client().post("/flavors", FLAVOR)
+        old, new = PlayedAgent(node), PlayedAgent(node, service="agent-2")
+        uuid, exchange = on_h1(tree, old), Exchange()
+        node.zone.notifications.broker = FakeBroker(exchange)
+        node.client().post("/flavors", {"flavor": {"name": "large", "vcpus": 2, "ram": 512, "disk": 1}})
+        act(node, uuid, {"resize": {"flavorRef": "large"}})
+        tree.settle(1)
+        old.converge()
+        new.converge()
+        told(node.zone, exchange)
+
+        assert act(node, uuid, {"confirmResize": None}).status == 204
+
+        assert WORK in told(node.zone, exchange)
 
     def test_what_hosts_are_is_told_to_every_process(self, zone: Zone, exchange: Exchange) -> None:
         (one,) = add_hosts(zone, a_form("h1"))

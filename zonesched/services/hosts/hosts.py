@@ -35,6 +35,7 @@ from zonesched.store import (
     host_instances,
     host_registry,
     host_states,
+    placements,
     services,
 )
 from zonesched.store import hosts as rows
@@ -202,12 +203,12 @@ def report(zone: Zone, caller: Caller, service: str, reports: Sequence[AgentRepo
     Raises NotFound, Forbidden, and Conflict for a service that was registered meanwhile.
     """
     own = _own(zone.store, zone.heartbeats, caller, service)
-    any_ended = False
-    for some in claims.chunks(reports, REPORTS_PER_WRITE):
-        ended = _take(zone, own, some)
-        any_ended = any_ended or ended
-    if any_ended:
+    taken = [_take(zone, own, some) for some in claims.chunks(reports, REPORTS_PER_WRITE)]
+    if any(one.any_ended for one in taken):
         zone.wake.boots()
+    replaced = sorted({uuid for one in taken for uuid in one.replaced})
+    if replaced and zone.notifications.broker.is_there:
+        zone.wake.agents(zone.store.read(lambda tx: placements.read_by_uuid(tx, replaced)))
 
 
 def list_hypervisors(zone: Zone, wanted: HostQuery = EVERY) -> list[HypervisorView]:
@@ -278,7 +279,7 @@ def _known(store: Store, caller: Caller, name: str) -> Owned:
     )
 
 
-def _take(zone: Zone, service: Owned, reports: Sequence[AgentReport]) -> bool:
+def _take(zone: Zone, service: Owned, reports: Sequence[AgentReport]) -> instance_reports.Taken:
     return zone.store.write(lambda tx: instance_reports.take(zone, tx, service, reports))
 
 

@@ -48,8 +48,16 @@ class _Ended:
     reason: str
 
 
-def take(zone: Zone, tx: Transaction, service: Owned, reports: Sequence[AgentReport]) -> bool:
-    """Write a service's reports on its hosts; tell whether any instance ended.
+@dataclass(frozen=True)
+class Taken:
+    """Consequences of reports. `any_ended`: of an instance; `replaced`: those with work at another place."""
+
+    any_ended: bool
+    replaced: frozenset[str]
+
+
+def take(zone: Zone, tx: Transaction, service: Owned, reports: Sequence[AgentReport]) -> Taken:
+    """Write a service's reports on its hosts; return what follows from them.
 
     First come those that moves wait for. Raises NotFound and Conflict for a service that was removed or
     registered since: what its earlier agent has seen tells nothing of what its successor runs.
@@ -57,8 +65,9 @@ def take(zone: Zone, tx: Transaction, service: Owned, reports: Sequence[AgentRep
     services.keep(tx, service)
     failed_uuids = [reported.uuid for reported in reports if reported.state is AgentState.ERROR]
     build_retry.lock_with_alternates(tx, [reported.uuid for reported in reports], failed_uuids)
-    _release(tx, service, reports, zone.clock.now())
-    reports = _without_moves(zone, tx, service, reports)
+    replaced = _release(tx, service, reports, zone.clock.now())
+    reports, moved = _without_moves(zone, tx, service, reports)
+    replaced |= moved
     running = _should_run(tx, service, reports)
     built: list[_Built] = []
     failed: list[_Ended] = []
@@ -88,23 +97,30 @@ def take(zone: Zone, tx: Transaction, service: Owned, reports: Sequence[AgentRep
         _write_built(tx, change, built, now)
         for one in failed:
             build_retry.build_failed(zone, tx, change, one.placement, now, one.reason)
+            if one.placement.caller_id != zone.uuid:
+                # Its parent may have sent an entry for another local host.
+                replaced.add(one.placement.uuid)
         _write_ended(tx, change, ended, now)
         in_build = InstanceStatus.BUILD
         built_at = {i.uuid: now if i.status is in_build else i.updated_at for i, _, _ in running.values()}
         observe_on_hosts(tx, change, seen, built_at, now)
-    return bool(failed or ended)
+    return Taken(bool(failed or ended), frozenset(replaced))
 
 
 def _without_moves(
     zone: Zone, tx: Transaction, service: Owned, reports: Sequence[AgentReport]
-) -> Sequence[AgentReport]:
-    """Take the steps of moves that follow from reports; return the reports that say more than that."""
+) -> tuple[Sequence[AgentReport], set[str]]:
+    """Take the steps of moves that follow from reports.
+
+    Return the reports that say more than that, and the instances whose moves went on.
+    """
     under_way = moves.living(tx, sorted({reported.uuid for reported in reports}))
     if not under_way:
-        return reports
+        return reports, set()
     running = _should_run(tx, service, reports)
     change, now = identity.next_change(tx), zone.clock.now()
     rest: list[AgentReport] = []
+    moved: set[str] = set()
     for reported in reports:
         move = under_way.get(reported.uuid)
         if move is None or (reported.uuid, reported.attempt) not in running:
@@ -116,9 +132,10 @@ def _without_moves(
             after, is_taken = _leaving(zone, tx, change, move, reported, now)
         if after is not None:
             under_way = {**under_way, move.uuid: after}
+            moved.add(move.uuid)
         if not is_taken:
             rest.append(reported)
-    return rest
+    return rest, moved
 
 
 def _arriving(
@@ -160,10 +177,14 @@ def _leaving(
             return None, False
 
 
-def _release(tx: Transaction, service: Owned, reports: Sequence[AgentReport], now: float) -> None:
-    """Release the claims of RELEASING placements that the agent reports as gone; failed moves then end."""
+def _release(tx: Transaction, service: Owned, reports: Sequence[AgentReport], now: float) -> set[str]:
+    """Release the claims of RELEASING placements that the agent reports as gone.
+
+    Failed moves then end; return their instances.
+    """
     gone = {(reported.uuid, reported.attempt) for reported in reports if reported.state is AgentState.GONE}
     waiting = gone.intersection(agent_work.releasing(tx, service.id)) if gone else set()
+    returned: set[str] = set()
     if waiting:
         places = placements.read_by_uuid(tx, sorted({uuid for uuid, _ in waiting}))
         released = [p for p in places if p.key in waiting]
@@ -175,6 +196,8 @@ def _release(tx: Transaction, service: Owned, reports: Sequence[AgentReport], no
             move = under_way.get(p.uuid)
             if move is not None and (move.state, move.to_number) == (MoveState.RETURNING, p.number):
                 moving.come_back(tx, change, move, now)
+                returned.add(p.uuid)
+    return returned
 
 
 def _should_run(

@@ -247,7 +247,10 @@ def _take(zone: Zone, tx: Transaction, caller: Caller, rows: Sequence[Instance],
                 for resized in wanted:
                     resizes.change_details(tx, change, resized.instance, asked.asked, now)
             resizing.carry_on(zone, tx, change, wanted, known, now)
-    return _Taken(len(accepted), [w.place for w in wanted], refused)
+    # The end of a resize is work for the hosts of both places.
+    is_end = asked is Action.CONFIRM_RESIZE
+    places = placements.read_by_uuid(tx, uuids) if is_end else [w.place for w in wanted]
+    return _Taken(len(accepted), places, refused)
 
 
 def _rebuild(zone: Zone, tx: Transaction, wanted: Sequence[Wanted], asked: Rebuild, now: float) -> None:

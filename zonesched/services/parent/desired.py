@@ -10,7 +10,7 @@ from zonesched.model.caller import Caller
 from zonesched.model.desired_call import DesiredAnswer, DesiredOf, Taken, contradicts, with_image
 from zonesched.model.desired_call import told as told_by_parent
 from zonesched.model.desired_state import NEW
-from zonesched.model.observed_state import Power
+from zonesched.model.observed_state import NO_RESIZES, Power
 from zonesched.model.placement import HOLDS_INSTANCE, LIVING_STATUSES
 from zonesched.model.request_spec import Flavor, Image
 from zonesched.services.life import image_fit, resizing
@@ -88,7 +88,10 @@ def _take(
         answers.append(DesiredAnswer(one.uuid, one.attempt, taken, *numbers_))
     if wanted:
         _carry_on(zone, tx, wanted, before, fit)
-    return answers, [one.place for one in wanted]
+    # The end of a resize is work for the hosts of both places.
+    resized = {one.instance.uuid for one in wanted if one.desired.resizes != NO_RESIZES}
+    both = placements.read_by_uuid(tx, sorted(resized)) if resized else ()
+    return answers, [*(one.place for one in wanted), *both]
 
 
 def _name_images(
