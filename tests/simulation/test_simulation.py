@@ -103,7 +103,7 @@ def children_are_told_no_state(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def agents_stop_nothing_that_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
-    def claim(draft: machine._Draft, wanted: machine.Wanted) -> None:
+    def claim(draft: machine._Draft, wanted: machine.Wanted, local: machine.Local | None) -> None:
         left = machine.Report(wanted.key, machine.ReportState.LEFT, left_for=wanted.leaves_for)
         draft.unreported[wanted.key] = left
 

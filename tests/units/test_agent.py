@@ -309,12 +309,17 @@ class TestMachine:
         assert (first, again, after_it) == ((Apply(A, stop),), (Apply(A, stop),), ())
         assert list(state.unreported.values()) == [Report(A, ReportState.ACTIVE, observed=stopped)]
 
-    def test_a_desired_state_is_not_applied_before_the_build_ends(self) -> None:
+    def test_a_desired_state_is_applied_as_soon_as_the_build_ends(self) -> None:
         stop = Desired(1, Power.STOPPED)
         state, building = handle(State(), [wants_state(stop, is_active=False)])
-        _, built = handle(state, [Built(A), wants_state(stop, is_active=False)])
+        _, built = handle(state, [Built(A)])
         assert building == (Spawn(Wanted(A, "host-1", desired=stop)),)
         assert built == (Apply(A, stop),)
+
+    def test_what_was_built_in_its_desired_state_is_left_alone(self) -> None:
+        running = Desired(2, Power.RUNNING)
+        state = after(wants_state(running, is_active=False))
+        assert handle(state, [Built(A, Observed(2, Power.RUNNING))])[1] == ()
 
     def test_a_refused_state_is_reported_with_its_reason_and_not_applied_again(self) -> None:
         suspend, refused = Desired(1, Power.SUSPENDED), Observed(1, Power.RUNNING, "suspend_unsupported")

@@ -46,7 +46,6 @@ class Wanted:
     `observed`: its state as far as the zone knows, without the reason of a failed action.
     `leaves_for`: it is to be stopped and kept, since it moves to its attempt of that number; 0 for none.
     `moved_from`: its attempt on another host, whose disk it goes on with; 0 for none.
-
     `name`: given by its owner. `trace`: context of the request that it comes from, for logs.
     """
 
@@ -82,8 +81,8 @@ class Phase(enum.Enum):
 class Local:
     """An instance on this agent; `reason` is a stable code when FAILED or not stopped for a move, else "".
 
-    `zone_has_it`: the zone had it as active before this agent, perhaps restarted since, built it. `observed`:
-    its state when BUILT. `leaves_for`: as in `Wanted`, when LEAVING or LEFT. `is_found`: as in `Found`.
+    `zone_has_it`: the zone had it as active before this agent built it. `observed`: its state when BUILT;
+    `desired`: the one it is built for. `leaves_for`: as in `Wanted`. `is_found`: as in `Found`.
     """
 
     phase: Phase
@@ -92,6 +91,7 @@ class Local:
     observed: Observed = FIRST_OBSERVED
     leaves_for: int = 0
     is_found: bool = False
+    desired: Desired = FIRST_DESIRED
 
 
 class ReportState(enum.Enum):
@@ -309,12 +309,14 @@ class _Draft:
         local = self.instances.get(key)
         if local is None or local.phase is not Phase.BUILDING:
             return
-        built = replace(local, phase=Phase.BUILT, observed=observed, is_found=False)
+        built = Local(Phase.BUILT, zone_has_it=local.zone_has_it, observed=observed)
         if local.zone_has_it and observed == FIRST_OBSERVED:
             self.instances[key] = built
         else:
             # Also where an earlier agent reported it: that report may be lost, and a second one is harmless.
             self._report_active(key, built)
+        if local.desired.generation > observed.generation:
+            self.instructions.append(Apply(key, local.desired))
 
     def _left(self, key: Key, leaves_for: int, reason: str) -> None:
         local = self.instances.get(key)
@@ -339,10 +341,14 @@ class _Draft:
         for key in [key for key in self.instances if key not in keys]:
             self._let_go(key)
         for each in wanted:
-            if each.leaves_for:
-                self._make_leave(each)
-            else:
-                self._make_run(each)
+            match self.instances.get(each.key):
+                case Local(Phase.FAILED, reason):
+                    self.unreported[each.key] = Report(each.key, ReportState.ERROR, reason)
+                case Local(Phase.DESTROYING):
+                    # Wanted again: it is spawned in the round after it is gone.
+                    self.instructions.append(Destroy(each.key))
+                case local:
+                    (self._make_leave if each.leaves_for else self._make_run)(each, local)
 
     def _report_gone(self, releasing: Sequence[Key]) -> None:
         for key in releasing:
@@ -355,38 +361,31 @@ class _Draft:
             self.unreported.pop(key, None)
         self.instructions.append(Destroy(key))
 
-    def _make_run(self, wanted: Wanted) -> None:
-        local = self.instances.get(wanted.key)
+    def _build(self, wanted: Wanted) -> None:
+        key, desired = wanted.key, wanted.desired
+        self.instances[key] = Local(Phase.BUILDING, zone_has_it=wanted.is_active, desired=desired)
+
+    def _make_run(self, wanted: Wanted, local: Local | None) -> None:
         match local:
             case None:
-                self.instances[wanted.key] = Local(Phase.BUILDING, zone_has_it=wanted.is_active)
+                self._build(wanted)
                 self.instructions.append(Spawn(wanted))
             case Local(Phase.BUILT):
                 if not wanted.is_active:
                     self._report_active(wanted.key, local)
                 if wanted.desired.generation > local.observed.generation:
                     self.instructions.append(Apply(wanted.key, wanted.desired))
-            case Local(Phase.FAILED, reason):
-                self.unreported[wanted.key] = Report(wanted.key, ReportState.ERROR, reason)
             case Local(Phase.LEAVING | Phase.LEFT | Phase.FENCED):
-                self.instances[wanted.key] = Local(Phase.BUILDING, zone_has_it=wanted.is_active)
+                self._build(wanted)
                 self.unreported.pop(wanted.key, None)
                 self.instructions.append(Return(wanted))
-            case Local(Phase.DESTROYING):
-                # Wanted again: it is spawned in the round after it is gone.
-                self.instructions.append(Destroy(wanted.key))
 
-    def _make_leave(self, wanted: Wanted) -> None:
-        local = self.instances.get(wanted.key)
+    def _make_leave(self, wanted: Wanted, local: Local | None) -> None:
         match local:
             case None | Local(Phase.BUILDING | Phase.BUILT | Phase.FENCED):
                 self._begin_to_leave(wanted)
             case Local(Phase.LEAVING | Phase.LEFT, leaves_for=leaves_for) if leaves_for != wanted.leaves_for:
                 self._begin_to_leave(wanted)
-            case Local(Phase.FAILED, reason):
-                self.unreported[wanted.key] = Report(wanted.key, ReportState.ERROR, reason)
-            case Local(Phase.DESTROYING):
-                self.instructions.append(Destroy(wanted.key))
 
     def _begin_to_leave(self, wanted: Wanted) -> None:
         # What it did before is old news: the zone waits for its stop alone.
