@@ -114,7 +114,7 @@ def zonesched() -> None:
     [zonesched]. Options may stand anywhere after the command's name.
 
     Exit codes: 0 done; 1 the zone refused, or a check found something; 2 wrong usage; 3 the zone cannot be
-    reached; 4 not found; 130 stopped by Ctrl-C or SIGTERM.
+    reached, or cannot serve the call now (5xx); 4 not found; 130 stopped by Ctrl-C or SIGTERM.
     """
 
 
