@@ -30,3 +30,18 @@ def test_a_hint_is_read_as_in_nova(hints: dict[str, Any], value: object) -> None
 
 def test_a_hint_that_is_not_there_is_none() -> None:
     assert a_spec().get_scheduler_hint("near") is None
+
+
+@pytest.mark.parametrize(
+    ("extra", "taken"),
+    [
+        ({"resources:PCPU": "4"}, {"PCPU": 4}),
+        ({"resources:PCPU": "0"}, {}),
+        ({"resources:PCPU": "3", "resources:VCPU": "1"}, {"PCPU": 3, "VCPU": 1}),
+        ({"resources:CUSTOM_PCPU": "1"}, {"CUSTOM_PCPU": 1, "VCPU": 4}),
+    ],
+)
+def test_dedicated_cpus_take_the_place_of_the_flavors_own(
+    extra: dict[str, str], taken: dict[str, int]
+) -> None:
+    assert a_spec(vcpus=4, ram_mb=0, disk_gb=0, extra=extra).resources == taken

@@ -411,3 +411,16 @@ def test_an_instance_whose_boot_was_written_anew_can_be_listed_and_deleted(tmp_p
     assert servers.show(zone, admin, uuid).uuid == uuid
     servers.delete(zone, admin, uuid)
     assert used_on(zone, host_id) == {"VCPU": 1}
+
+
+def test_a_boot_that_is_written_anew_takes_what_its_instance_takes(tmp_path: Path) -> None:
+    zone, _ = a_busy_zone(tmp_path)
+    taken = {"VCPU": 1, "PCPU": 2, "MEMORY_MB": 512}
+    (host_id,) = add_hosts(zone, a_form("h-2", VCPU=8, PCPU=8, MEMORY_MB=8192))
+    uuid = boot_on(zone, host_id, taken)
+    boot = instance_of(zone, uuid).reservation_id
+    unchecked_sql(zone, "delete from reservations where id = :id", id=boot)
+    repair.run(zone)
+
+    (spec,) = zone.store.read(lambda tx: reservations.specs(tx, [boot])).values()
+    assert spec.resources == taken

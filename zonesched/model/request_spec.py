@@ -16,6 +16,7 @@ from typing import Any
 from zonesched.model.own_zone import AS_CONFIGURED, EnabledFilters
 
 VCPU = "VCPU"
+PCPU = "PCPU"
 MEMORY_MB = "MEMORY_MB"
 DISK_GB = "DISK_GB"
 MB_PER_GB = 1024
@@ -220,17 +221,21 @@ class RequestSpec:
     def resources(self) -> Mapping[str, int]:
         """Amount of each resource class that one instance takes, in order of class name, without zeros.
 
-        `resources:CLASS=n` overrides the flavor's own amount, as in OpenStack Placement. Raise ValueError for
-        an amount that is not a whole number from 0 up.
+        `resources:CLASS=n` overrides the flavor's own amount, and PCPU its VCPUs, as in OpenStack Nova. Raise
+        ValueError for an amount that is not a whole number from 0 up.
         """
-        amounts = {
-            VCPU: self.flavor.vcpus,
+        specs = self.flavor.extra_specs
+        asked = {
+            key.removeprefix(RESOURCES_SCOPE): int(value)
+            for key, value in specs.items()
+            if key.startswith(RESOURCES_SCOPE)
+        }
+        own = {
+            VCPU: 0 if PCPU in asked else self.flavor.vcpus,
             MEMORY_MB: self.flavor.ram_mb,
             DISK_GB: self.flavor.all_disk_gb,
         }
-        for key, value in self.flavor.extra_specs.items():
-            if key.startswith(RESOURCES_SCOPE):
-                amounts[key.removeprefix(RESOURCES_SCOPE)] = int(value)
+        amounts = own | asked
         if any(amount < 0 for amount in amounts.values()):
             raise ValueError("a resource amount is negative")
         return {name: amounts[name] for name in sorted(amounts) if amounts[name] > 0}

@@ -175,7 +175,7 @@ def _spec_of(orphan: Instance, places: Sequence[Placement]) -> RequestSpec:
     for place in places:
         if isinstance(place.where, ClaimedHost):
             amounts |= place.where.resources
-    usual = {name: amounts.pop(name, 0) for name in (VCPU, MEMORY_MB, DISK_GB)}
+    usual = {name: amounts.get(name, 0) for name in (VCPU, MEMORY_MB, DISK_GB)}
     flavor = Flavor(
         orphan.flavor_id,
         orphan.flavor_id,
