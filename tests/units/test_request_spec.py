@@ -45,3 +45,32 @@ def test_dedicated_cpus_take_the_place_of_the_flavors_own(
     extra: dict[str, str], taken: dict[str, int]
 ) -> None:
     assert a_spec(vcpus=4, ram_mb=0, disk_gb=0, extra=extra).resources == taken
+
+
+def test_groups_of_resources_add_up_on_their_host() -> None:
+    spec = a_spec(
+        vcpus=4,
+        ram_mb=0,
+        disk_gb=0,
+        extra={
+            "resources1:CUSTOM_GPU": "1",
+            "resources_second-GPU:CUSTOM_GPU": "2",
+            "resources:CUSTOM_NIC": "1",
+            "resources3:VCPU": "2",
+            "trait1:CUSTOM_FAST": "required",
+            "trait_second-GPU:CUSTOM_SPOT": "forbidden",
+            "traits:any_of": "A,B",
+        },
+    )
+
+    assert spec.resources == {"CUSTOM_GPU": 3, "CUSTOM_NIC": 1, "VCPU": 2}
+    assert spec.traits.required == {"CUSTOM_FAST"}
+    assert spec.traits.forbidden == {"CUSTOM_SPOT"}
+    assert spec.traits.any_of == (frozenset("AB"),)
+
+
+@pytest.mark.parametrize(
+    "key", ["my_resources:X", "resources one:X", "resources" + "a" * 65 + ":X", "resource:X"]
+)
+def test_other_extra_specs_ask_for_no_resources(key: str) -> None:
+    assert a_spec(vcpus=1, ram_mb=0, disk_gb=0, extra={key: "5"}).resources == {"VCPU": 1}

@@ -228,6 +228,7 @@ CAPABILITIES: list[tuple[Mapping[str, str], bool]] = [
     ({"capabilities:hypervisor_hostname": "host-1f"}, False),
     ({"capabilities:uuid": "1f"}, False),
     ({"resources:CUSTOM_GPU": "2", "trait:HW_X": "required", "traits:any_of": "A,B"}, True),
+    ({"resources1:CUSTOM_GPU": "2", "trait1:HW_X": "required", "group_policy": "none"}, True),
     ({"zone:os": "linux", "quota:cpu_shares": "9", "hw:cpu_policy": "dedicated"}, True),
     ({"aggregate_instance_extra_specs:gpu": "h100"}, True),
 ]

@@ -94,6 +94,10 @@ def test_extra_specs_are_added_changed_and_removed(tmp_path: Path) -> None:
         ("traits:any_of", "A,B;C"),
         ("zone:region", "north"),
         ("hw:cpu_policy", "dedicated"),
+        ("resources1:VGPU", "1"),
+        ("trait_nic:CUSTOM_FAST", "required"),
+        ("group_policy", "none"),
+        ("group_policy", "isolate"),
     ],
 )
 def test_extra_specs_that_are_understood(tmp_path: Path, key: str, value: str) -> None:
@@ -117,6 +121,10 @@ def test_extra_specs_that_are_understood(tmp_path: Path, key: str, value: str) -
         ("resources:pgpu", "1"),
         ("resources:", "1"),
         ("resources:" + "A" * 65, "1"),
+        ("resources1:VGPU", "one"),
+        ("resources1:vgpu", "1"),
+        ("trait1:HW", "maybe"),
+        ("group_policy", "apart"),
         ("trait:HW", "maybe"),
         ("trait:", "required"),
         ("trait:A B", "required"),
@@ -193,3 +201,14 @@ def test_what_does_not_exist_is_not_found(tmp_path: Path) -> None:
     ):
         with pytest.raises(NotFound):
             call()
+
+
+def test_groups_that_no_host_can_keep_apart_are_refused(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    flavors.create(zone.store, CatalogFlavor(Flavor("f", "f", 1, 1, 1, {"resources1:VGPU": "1"})))
+    flavors.set_extra_specs(zone.store, "f", {"group_policy": "isolate"})
+
+    with pytest.raises(BadRequest) as refused:
+        flavors.set_extra_specs(zone.store, "f", {"resources2:VGPU": "1"})
+
+    assert refused.value.field == "extra_specs.group_policy"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from zonesched.errors import BadRequest
 from zonesched.filters.requirement import Requirement, parse_requirement
+from zonesched.model.extra_specs import GROUP_POLICY
 from zonesched.model.request_spec import RequestSpec
 
 FIELD = "flavor.extra_specs"
@@ -14,13 +15,14 @@ FIELD = "flavor.extra_specs"
 def demands_of(spec: RequestSpec, scope: str) -> Sequence[tuple[str, Requirement]]:
     """Return (key without the scope, demand) of each extra spec of `scope`, and of each without a scope.
 
-    Those of other scopes (resources, trait, zone, hw, quota, ...) are for others. Raises BadRequest
-    (extra_spec_invalid, field flavor.extra_specs) for an empty key and a requirement of no known form.
+    Those of other scopes (resources, trait, zone, hw, quota, ...) and `group_policy` are for others. Raises
+    BadRequest (extra_spec_invalid, field flavor.extra_specs) for an empty key and a requirement of no known
+    form.
     """
     found = []
     for name, text in spec.flavor.extra_specs.items():
         prefix, colon, rest = name.partition(":")
-        if colon and prefix != scope:
+        if (colon and prefix != scope) or name == GROUP_POLICY:
             continue
         key = rest if colon else name
         if not all(key.split(":")):

@@ -8,11 +8,12 @@ from __future__ import annotations
 import enum
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from zonesched.model.extra_specs import TRAITS_ANY_OF, resource_class_in, trait_in
 from zonesched.model.own_zone import AS_CONFIGURED, EnabledFilters
 
 VCPU = "VCPU"
@@ -23,7 +24,6 @@ MB_PER_GB = 1024
 
 RESOURCES_SCOPE = "resources:"
 TRAIT_SCOPE = "trait:"
-TRAITS_ANY_OF = "traits:any_of"
 ZONE_SCOPE = "zone:"
 
 
@@ -221,22 +221,21 @@ class RequestSpec:
     def resources(self) -> Mapping[str, int]:
         """Amount of each resource class that one instance takes, in order of class name, without zeros.
 
-        `resources:CLASS=n` overrides the flavor's own amount, and PCPU its VCPUs, as in OpenStack Nova. Raise
-        ValueError for an amount that is not a whole number from 0 up.
+        `resources:CLASS=n` overrides the flavor's own amount, and PCPU its VCPUs, as in OpenStack Nova; the
+        amounts of several groups add up. Raise ValueError for an amount that is not a whole number from 0 up.
         """
-        specs = self.flavor.extra_specs
-        asked = {
-            key.removeprefix(RESOURCES_SCOPE): int(value)
-            for key, value in specs.items()
-            if key.startswith(RESOURCES_SCOPE)
-        }
+        asked: dict[str, int] = {}
+        for key, value in self.flavor.extra_specs.items():
+            name = resource_class_in(key)
+            if name is not None:
+                asked[name] = asked.get(name, 0) + _amount(value)
         own = {
             VCPU: 0 if PCPU in asked else self.flavor.vcpus,
             MEMORY_MB: self.flavor.ram_mb,
             DISK_GB: self.flavor.all_disk_gb,
         }
         amounts = own | asked
-        if any(amount < 0 for amount in amounts.values()):
+        if any(amount < 0 for amount in own.values()):
             raise ValueError("a resource amount is negative")
         return {name: amounts[name] for name in sorted(amounts) if amounts[name] > 0}
 
@@ -248,11 +247,11 @@ class RequestSpec:
         properties only `trait:NAME=required` counts, as in OpenStack Nova.
         """
         specs = self.flavor.extra_specs
-        named = {k.removeprefix(TRAIT_SCOPE): v for k, v in specs.items() if k.startswith(TRAIT_SCOPE)}
+        named = [(trait_in(key), value) for key, value in specs.items()]
         groups = (group.split(",") for group in specs.get(TRAITS_ANY_OF, "").split(";") if group.strip())
         return TraitQuery(
-            required=required_traits(specs) | required_traits(self.image.properties),
-            forbidden=frozenset(name for name, value in named.items() if value == "forbidden"),
+            required=_named_as(named, "required") | required_traits(self.image.properties),
+            forbidden=_named_as(named, "forbidden"),
             any_of=tuple(frozenset(name.strip() for name in group if name.strip()) for group in groups),
         )
 
@@ -293,8 +292,19 @@ class RequestSpec:
         return self.image.key
 
 
+def _amount(text: str) -> int:
+    amount = int(text)
+    if amount < 0:
+        raise ValueError("a resource amount is negative")
+    return amount
+
+
+def _named_as(named: Iterable[tuple[str | None, str]], value: str) -> frozenset[str]:
+    return frozenset(name for name, given in named if name is not None and given == value)
+
+
 def required_traits(said: Mapping[str, str]) -> frozenset[str]:
-    """Return the traits that extra specs, properties or metadata require with trait:NAME=required."""
+    """Return the traits that properties or metadata require with trait:NAME=required."""
     keys = (key for key, value in said.items() if value == "required" and key.startswith(TRAIT_SCOPE))
     return frozenset(key.removeprefix(TRAIT_SCOPE) for key in keys)
 

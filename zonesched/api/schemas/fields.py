@@ -29,12 +29,13 @@ from zonesched.api.schemas.body_limit import SMALL, BodyLimit
 from zonesched.conf import Conf
 from zonesched.decimal_text import decimal_number
 from zonesched.model.controls import CONTROLS, CONTROLS_OF_ASCII
-from zonesched.model.request_spec import (
-    MAX_TEXTS_BYTES,
-    RESOURCES_SCOPE,
-    TRAIT_SCOPE,
-    are_too_large,
+from zonesched.model.extra_specs import (
+    GROUP_POLICY,
+    fault_of_group_policy,
+    resource_class_in,
+    trait_in,
 )
+from zonesched.model.request_spec import MAX_TEXTS_BYTES, are_too_large
 
 MAX_INT = 2**31 - 1
 MAX_INSTANCES = 100_000
@@ -175,12 +176,16 @@ def _small(texts: dict[str, str]) -> dict[str, str]:
 
 def _extra_specs(specs: dict[str, str]) -> dict[str, str]:
     for key, value in specs.items():
-        if key.startswith(RESOURCES_SCOPE) and not re.match(CLASS_NAME, key.removeprefix(RESOURCES_SCOPE)):
+        name = resource_class_in(key)
+        if name is not None and not re.match(CLASS_NAME, name):
             raise refusal("invalid_value", f"{key} must name a resource class such as CUSTOM_GPU")
-        if key.startswith(RESOURCES_SCOPE) and not _is_amount(value):
+        if name is not None and not _is_amount(value):
             raise refusal("invalid_value", f"{key} must be a whole number from 0 to {MAX_INT}")
-        if key.startswith(TRAIT_SCOPE) and value not in ("required", "forbidden"):
+        if trait_in(key) is not None and value not in ("required", "forbidden"):
             raise refusal("invalid_value", f"{key} must be required or forbidden")
+    fault = fault_of_group_policy(specs)
+    if fault:
+        raise refusal("invalid_value", f"{GROUP_POLICY} {fault}")
     return specs
 
 

@@ -9,14 +9,14 @@ from dataclasses import replace
 from zonesched.errors import BadRequest, Conflict, NotFound
 from zonesched.model.caller import Caller, Role
 from zonesched.model.catalog import SEES_ALL, CatalogFlavor, SeesOfProject, Viewer
-from zonesched.model.request_spec import (
-    MAX_TEXTS_BYTES,
-    RESOURCES_SCOPE,
-    TRAIT_SCOPE,
+from zonesched.model.extra_specs import (
+    GROUP_POLICY,
     TRAITS_ANY_OF,
-    Flavor,
-    are_too_large,
+    fault_of_group_policy,
+    resource_class_in,
+    trait_in,
 )
+from zonesched.model.request_spec import MAX_TEXTS_BYTES, Flavor, are_too_large
 from zonesched.store import flavors as rows
 from zonesched.store.store import Store, Transaction
 
@@ -214,19 +214,24 @@ def _check(flavor: Flavor) -> None:
         fault = _fault_of(key, value)
         if fault:
             raise BadRequest(f"extra_specs.{key} {fault}.", field=f"extra_specs.{key}")
+    fault = fault_of_group_policy(flavor.extra_specs)
+    if fault:
+        raise BadRequest(f"extra_specs.{GROUP_POLICY} {fault}.", field=f"extra_specs.{GROUP_POLICY}")
 
 
 def _fault_of(key: str, value: str) -> str:
     """Describe the fault of an extra spec; "" for a valid one."""
     if len(key) > MAX_LENGTH or len(value) > MAX_LENGTH:
         return f"is longer than {MAX_LENGTH} characters"
-    if key.startswith(RESOURCES_SCOPE):
-        if not _CLASS.fullmatch(key.removeprefix(RESOURCES_SCOPE)):
+    name = resource_class_in(key)
+    if name is not None:
+        if not _CLASS.fullmatch(name):
             return "must name a resource class: 1 to 64 of A-Z, 0-9 and _"
         if not _AMOUNT.fullmatch(value) or int(value) > MAX_AMOUNT:
             return f"must be a whole number from 0 to {MAX_AMOUNT}"
-    if key.startswith(TRAIT_SCOPE):
-        if not _TRAIT.fullmatch(key.removeprefix(TRAIT_SCOPE)):
+    trait = trait_in(key)
+    if trait is not None:
+        if not _TRAIT.fullmatch(trait):
             return "must name a trait: 1 to 255 letters, digits and _"
         if value not in ("required", "forbidden"):
             return "must be required or forbidden"
