@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.builders.hosts import a_spec
+from zonesched.model.request_spec import Flavor
 
 
 def test_a_flavor_has_novas_names() -> None:
     flavor = a_spec(ram_mb=512, disk_gb=7).flavor
-    assert (flavor.memory_mb, flavor.root_gb) == (512, 7)
+    assert (flavor.memory_mb, flavor.root_gb, flavor.flavorid, flavor.swap) == (512, 7, "small", 0)
+
+
+def test_a_request_has_its_flavors_amounts_by_novas_names() -> None:
+    flavor = Flavor("f", "f", vcpus=2, ram_mb=512, disk_gb=7, ephemeral_gb=3, swap_mb=64)
+    spec = replace(a_spec(), flavor=flavor)
+
+    assert (spec.vcpus, spec.memory_mb) == (2, 512)
+    assert (spec.root_gb, spec.ephemeral_gb, spec.swap) == (7, 3, 64)
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,16 @@ class Flavor:
         """`disk_gb` under OpenStack Nova's name, for plugins that were written for it."""
         return self.disk_gb
 
+    @property
+    def swap(self) -> int:
+        """`swap_mb` under OpenStack Nova's name, for plugins that were written for it."""
+        return self.swap_mb
+
+    @property
+    def flavorid(self) -> str:
+        """`id` under OpenStack Nova's name, for plugins that were written for it."""
+        return self.id
+
 
 MAX_TEXTS_BYTES = 8 * 1024
 """Limit of bytes for the properties of an image, and for the extra specs of a flavor.
@@ -265,6 +275,27 @@ class RequestSpec:
     def readings(self) -> dict[object, Any]:
         """Cache of the values that filters parsed from this request, by key."""
         return {}
+
+    @property
+    def vcpus(self) -> int:
+        """The flavor's VCPUs; this and the next four are OpenStack Nova's names, for its plugins."""
+        return self.flavor.vcpus
+
+    @property
+    def memory_mb(self) -> int:
+        return self.flavor.ram_mb
+
+    @property
+    def root_gb(self) -> int:
+        return self.flavor.disk_gb
+
+    @property
+    def ephemeral_gb(self) -> int:
+        return self.flavor.ephemeral_gb
+
+    @property
+    def swap(self) -> int:
+        return self.flavor.swap_mb
 
     @property
     def group_id(self) -> str:
