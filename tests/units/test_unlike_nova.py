@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from tests.builders.hosts import a_context, a_host, a_spec, a_table, schedulers
-from zonesched.errors import BadRequest
+from zonesched.errors import BadRequest, ConfigError
+from zonesched.model.aggregate import Aggregate
+from zonesched.model.capacity import Inventory
 from zonesched.model.host_row import HostRow
 from zonesched.model.request_spec import GroupPolicy, RequestSpec, ServerGroup
 from zonesched.scheduler.offer import Offer, OfferRequest
@@ -58,6 +60,44 @@ def test_a_requirement_of_no_known_form_is_refused(name: str, key: str, text: st
 
 
 @pytest.mark.parametrize(
+    ("extra", "is_passed"),
+    [
+        ({"capabilities:cores": ">=3"}, True),
+        ({"capabilities:cores": ">=5"}, False),
+        ({"capabilities:model": "s== node one"}, True),
+        ({"capabilities:model": "<in> node two"}, False),
+        ({"capabilities:model": "!= 4"}, False),
+        ({"capabilities:features": "<or> aes <or> mmx"}, True),
+        ({"capabilities:features": "<all-in> ae"}, False),
+        ({"capabilities:is_fast": "TRUE"}, True),
+        ({"hw:cpu_policy": "dedicated", "hw:tpm_version": "2.0", "os:secure_boot": "required"}, True),
+    ],
+)
+def test_requirements(extra: dict[str, str], is_passed: bool) -> None:
+    reported = {"cores": 4, "model": "node one", "features": ["aes", "sse"], "is_fast": True}
+
+    assert passes("ComputeCapabilitiesFilter", a_spec(extra=extra), **reported) == is_passed
+
+
+def test_a_number_of_several_words_is_refused() -> None:
+    with pytest.raises(BadRequest) as refused:
+        passes("ComputeCapabilitiesFilter", a_spec(extra={"cores": "== 4 5"}), cores=4)
+    assert refused.value.code == "extra_spec_invalid"
+
+
+@pytest.mark.parametrize("name", ["hw_cpu_policy", "hw_tpm_version"])
+def test_properties_of_an_image_ask_for_no_resources_and_traits(name: str) -> None:
+    spec = a_spec(image={name: "dedicated"}, extra={name.replace("_", ":", 1): "dedicated"})
+
+    assert set(spec.resources) == {"VCPU", "MEMORY_MB", "DISK_GB"}
+    assert not spec.traits.required
+
+
+def test_a_host_without_supported_instances_has_its_hypervisor_type() -> None:
+    assert passes("ImagePropertiesFilter", a_spec(image={"img_hv_type": "qemu"}), hypervisor_type="QEMU")
+
+
+@pytest.mark.parametrize(
     "image", [{"img_hv_requested_version": ">=6.2"}, {"hw_vm_mode": "xen"}, {"img_hv_type": "hvm"}]
 )
 def test_images(image: dict[str, str]) -> None:
@@ -86,12 +126,75 @@ def test_a_bound_on_physical_addresses_of_an_image_is_not_read() -> None:
         ["=", "$foo", 2, 2],
         ["and", "$capabilities.gpu"],
         ["not", "$service.disabled"],
+        ["<", "a", "b"],
     ],
 )
 def test_queries_that_are_refused(query: Any) -> None:
     with pytest.raises(BadRequest) as refused:
         passes("JSONFilter", a_spec(filter_query=json.dumps(query)), gpu=True)
     assert refused.value.code == "filter_query_invalid"
+
+
+@pytest.mark.parametrize(
+    ("query", "holds"),
+    [
+        (["in", "$capabilities.missing", 1, 1], False),
+        (["=", 1, True], False),
+        (["<", False, 1], False),
+        (["and", ["not", True]], False),
+        (["not", ["not", True]], True),
+    ],
+)
+def test_queries_that_are_read_otherwise(query: Any, holds: bool) -> None:
+    assert passes("JSONFilter", a_spec(filter_query=json.dumps(query))) == holds
+
+
+def test_the_length_of_a_network_without_an_address_is_refused() -> None:
+    with pytest.raises(BadRequest) as refused:
+        passes("SimpleCIDRAffinityFilter", a_spec(hints={"cidr": "/24"}))
+    assert refused.value.code == "hint_invalid"
+
+
+def test_a_limit_of_an_aggregate_need_not_be_whole() -> None:
+    limited = Aggregate("1", "a", {"max_instances_per_host": "2.5"})
+    hosts = [a_host(str(n), owners={"o": n}, aggregates=[limited]) for n in (2, 3)]
+
+    found = offer(a_spec(), *hosts, enabled_filters=["AggregateNumInstancesFilter"])
+
+    assert [pick.host_id for pick in found.picks] == ["2"]
+
+
+def test_free_vcpus_are_those_that_a_claim_may_take() -> None:
+    cores = Inventory(3, reserved=1, allocation_ratio=1.3)
+    hosts = [a_host("1a", vcpus=cores), a_host("2b", vcpus=4)]
+
+    assert scores("CPUWeigher", a_spec(), *hosts) == {"2b": 1.0, "1a": 0.5}
+
+
+def test_an_aggregate_has_images_weighed_that_the_option_does_not() -> None:
+    weighing = Aggregate("1", "a", {"image_props_weight_multiplier": "2"})
+    debian = a_spec(image={"os_distro": "debian"})
+    hosts = [
+        a_host("1a", images={debian.image_key: 1}, owners={"o": 1}, aggregates=[weighing]),
+        a_host("2b", images={debian.image_key: 1}, owners={"o": 1}),
+    ]
+
+    assert scores("ImagePropertiesWeigher", debian, *hosts) == {"1a": 2.0, "2b": 0.0}
+
+
+@pytest.mark.parametrize("setting", [["load"], ["load=x"], ["load=1", "load=2"]])
+@pytest.mark.parametrize("option", ["metrics_weight_setting", "image_props_weight_setting"])
+def test_a_setting_that_cannot_be_read_stops_the_start(option: str, setting: list[str]) -> None:
+    with pytest.raises(ConfigError):
+        schedulers(**{option: setting})
+
+
+def test_a_metric_with_the_ratio_0_is_not_required() -> None:
+    hosts = [a_host("1a", metrics={"load": 1.0}), a_host("2b", metrics={"load": 3.0})]
+
+    found = scores("MetricsWeigher", a_spec(), *hosts, metrics_weight_setting=["load=1", "heat=0"])
+
+    assert found == {"1a": 0.0, "2b": 1.0}
 
 
 def test_a_host_with_less_than_nothing_free_scores_below_0() -> None:
