@@ -72,14 +72,20 @@ groups = st.lists(
 )
 zoned = st.tuples(st.sampled_from(["az1", "az3"]), st.frozensets(st.integers(0, 7), max_size=4))
 specs = st.dictionaries(
-    st.sampled_from([*(f"trait:{name}" for name in TRAITS), "resources:CUSTOM_X", "traits:any_of"]),
+    st.sampled_from(
+        [
+            *(f"trait{group}:{name}" for name in TRAITS for group in ("", "1")),
+            *(f"resources{group}:CUSTOM_X" for group in ("", "1")),
+            "traits:any_of",
+        ]
+    ),
     st.none(),
     max_size=3,
 ).flatmap(
     lambda keys: st.fixed_dictionaries(
         {
             key: st.sampled_from(["required", "forbidden"])
-            if key.startswith("trait:")
+            if key.startswith(("trait:", "trait1:"))
             else st.sampled_from(["1", "2", "3"] if key.startswith("resources") else ["CUSTOM_A,CUSTOM_AB"])
             for key in keys
         }

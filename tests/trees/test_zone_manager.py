@@ -341,6 +341,8 @@ def test_a_child_that_could_hold_the_request_is_asked(spec: RequestSpec) -> None
     [
         a_spec(vcpus=17),
         a_spec({"resources:CUSTOM_GPU": "1"}),
+        a_spec({"resources1:CUSTOM_GPU": "1"}),
+        a_spec({"trait1:HW_NONE": "required"}),
         a_spec({"trait:HW_NONE": "required"}),
         a_spec({"traits:any_of": "HW_SSD;HW_NONE"}),
         a_spec({"zone:tier": "bronze"}),
