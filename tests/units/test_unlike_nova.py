@@ -79,6 +79,10 @@ def test_requirements(extra: dict[str, str], is_passed: bool) -> None:
     assert passes("ComputeCapabilitiesFilter", a_spec(extra=extra), **reported) == is_passed
 
 
+def test_the_policy_of_groups_is_no_demand_on_metadata() -> None:
+    assert passes("AggregateInstanceExtraSpecsFilter", a_spec(extra={"group_policy": "none"}))
+
+
 def test_a_number_of_several_words_is_refused() -> None:
     with pytest.raises(BadRequest) as refused:
         passes("ComputeCapabilitiesFilter", a_spec(extra={"cores": "== 4 5"}), cores=4)
