@@ -11,7 +11,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from enum import Enum
@@ -46,23 +46,34 @@ class Verdict:
     tests: int
 
 
-def play(count: int, seed: int, measured: Path, seeds: int, jobs: int) -> bool:
-    """Judge so many mutants and print the JSON line; tell whether none survived."""
+@dataclass(frozen=True)
+class Drawing:
+    """What to draw: so many mutants of these rooms; each runs against at most so many tests."""
+
+    count: int
+    seed: int
+    rooms: Sequence[str]
+    most_tests: int | None
+
+
+def play(drawing: Drawing, measured: Path, seeds: int, jobs: int) -> bool:
+    """Judge mutants and print the JSON line; tell whether none survived."""
     if not measured.exists():
         click.echo("measuring which fast tests reach which lines", err=True)
         measure(CHECKOUT, measured)
     reaching = Reaching(CHECKOUT, measured)
     by_line: dict[tuple[str, int], list[Mutant]] = {}
     unreached = 0
-    for path in files(CHECKOUT):
+    for path in files(CHECKOUT, drawing.rooms):
         for mutant in of_file(path, (CHECKOUT / path).read_text()):
             if reaching.lines(path).get(mutant.line):
                 by_line.setdefault((path, mutant.line), []).append(mutant)
             else:
                 unreached += 1
-    drawn = draw(by_line, count, seed)
+    drawn = draw(by_line, drawing.count, drawing.seed)
+    tests = {m: spread(reaching.tests(m.path, m.line), drawing.most_tests) for m in drawn}
     verdicts: list[Verdict] = []
-    for verdict in _judged(drawn, reaching, seeds, jobs):
+    for verdict in _judged(drawn, tests, seeds, jobs):
         verdicts.append(verdict)
         said = f"{verdict.fate.value} {verdict.noticed_by}".rstrip()
         click.echo(f"[{len(verdicts)}/{len(drawn)}] {verdict.mutant.name}: {said}", err=True)
@@ -72,7 +83,8 @@ def play(count: int, seed: int, measured: Path, seeds: int, jobs: int) -> bool:
     survived = sorted(verdict.mutant.name for verdict in verdicts if verdict.fate is Fate.SURVIVED)
     line = {
         "name": "drawn_mutants",
-        "seed": seed,
+        "seed": drawing.seed,
+        "rooms": list(drawing.rooms),
         "lines": len(by_line),
         "mutants_unreached": unreached,
         "drawn": len(drawn),
@@ -83,6 +95,13 @@ def play(count: int, seed: int, measured: Path, seeds: int, jobs: int) -> bool:
     return not survived
 
 
+def spread(tests: Sequence[str], most: int | None) -> Sequence[str]:
+    """Return at most so many tests, evenly over all: those that reach little else often lack the rows."""
+    if most is None or len(tests) <= most:
+        return tests
+    return [tests[number * len(tests) // most] for number in range(most)]
+
+
 def change_of(mutant: Mutant) -> str:
     """Return the lines that a mutant takes away and adds."""
     source = (CHECKOUT / mutant.path).read_text()
@@ -90,9 +109,10 @@ def change_of(mutant: Mutant) -> str:
     return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
 
 
-def _judged(drawn: Sequence[Mutant], reaching: Reaching, seeds: int, jobs: int) -> Iterator[Verdict]:
+def _judged(
+    drawn: Sequence[Mutant], tests: Mapping[Mutant, Sequence[str]], seeds: int, jobs: int
+) -> Iterator[Verdict]:
     """Judge mutants, several at a time."""
-    tests = {mutant: reaching.tests(mutant.path, mutant.line) for mutant in drawn}
     with copies(jobs) as free, ThreadPoolExecutor(jobs) as pool:
         tried = [pool.submit(_judge, mutant, tests[mutant], seeds, free) for mutant in drawn]
         try:

@@ -1,13 +1,13 @@
 """Single changes to the code that decides, drawn by machine.
 
-Operators are those of cosmic-ray, by its positions and its rewriting; it takes no statement away, which is
-added here.
+Operators are those of cosmic-ray, by its positions and its rewriting; it takes away no statement and
+no entry of a table, which is added here.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,35 +16,36 @@ from cosmic_ray.mutating import MutationVisitor
 from cosmic_ray.operators.operator import Operator
 from cosmic_ray.operators.provider import OperatorProvider
 
-from benchmarks.planted.statements import annotated, lines_of_calls, without_call
+from benchmarks.planted.statements import annotated, entries, lines_of_calls, without_call, without_entry
 
 ROOMS = (
     "zonesched/api/cors.py",
     "zonesched/scheduler",
     "zonesched/seal",
-    "zonesched/services/boot",
-    "zonesched/services/children",
-    "zonesched/services/hosts",
-    "zonesched/services/life",
-    "zonesched/services/moves",
-    "zonesched/services/parent",
-    "zonesched/services/placing",
-    "zonesched/services/recovery",
-    "zonesched/services/state/fences.py",
-    "zonesched/services/state/quotas.py",
-    "zonesched/services/state/silences.py",
+    "zonesched/services",
     "zonesched/compute/agent.py",
+    "zonesched/compute/lease.py",
     "zonesched/compute/machine.py",
     "zonesched/compute/restored_zone.py",
+    "zonesched/compute/watchdog.py",
     "zonesched/model/desired_state.py",
     "zonesched/model/move_steps.py",
+    "zonesched/model/observed_state.py",
     "zonesched/model/placement.py",
     "zonesched/model/placement_moves.py",
+    "zonesched/store/child_placements.py",
     "zonesched/store/claims.py",
+    "zonesched/store/fencing_promises.py",
     "zonesched/store/group_places.py",
+    "zonesched/store/inbound.py",
+    "zonesched/store/instance_states.py",
+    "zonesched/store/instances.py",
     "zonesched/store/locks.py",
+    "zonesched/store/moves.py",
+    "zonesched/store/new_placements.py",
     "zonesched/store/placements.py",
     "zonesched/store/recovery.py",
+    "zonesched/store/reservations.py",
 )
 """Code that decides: folders and modules."""
 
@@ -60,6 +61,7 @@ OTHERS = (
     *("ReplaceBreakWithContinue", "ReplaceContinueWithBreak", "NumberReplacer", "ZeroIterationForLoop"),
 )
 REMOVED = "RemoveCall"
+REMOVED_ENTRY = "RemoveEntry"
 
 
 @dataclass(frozen=True)
@@ -79,17 +81,19 @@ class Mutant:
         """Return the source with the change."""
         if self.operator == REMOVED:
             return without_call(source, self.line)
+        if self.operator == REMOVED_ENTRY:
+            return without_entry(source, self.occurrence)
         changed = MutationVisitor.mutate_code(source, _operator(self.operator), self.occurrence)
         if changed is None:
             raise ValueError(f"There is no such change: {self.name}")
         return str(changed)
 
 
-def files(checkout: Path) -> list[str]:
-    """Name all modules of ROOMS, from the checkout."""
+def files(checkout: Path, rooms: Sequence[str] = ROOMS) -> list[str]:
+    """Name all modules of these rooms, from the checkout."""
     found = [
         path
-        for room in ROOMS
+        for room in rooms
         for path in ([checkout / room] if room.endswith(".py") else sorted((checkout / room).rglob("*.py")))
     ]
     return [str(path.relative_to(checkout)) for path in found if path.name != "__init__.py"]
@@ -110,6 +114,7 @@ def of_file(path: str, source: str) -> list[Mutant]:
             if (start[0], start[1]) not in unused
         ]
     found += [Mutant(path, line, REMOVED, 0) for line in lines_of_calls(source)]
+    found += [Mutant(path, line, REMOVED_ENTRY, number) for number, line in enumerate(entries(source))]
     return found
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from coverage import CoverageData
 
-from benchmarks.planted.statements import uses_of_names
+from benchmarks.planted.names import uses_of_names
 
 WHEN = ("|setup", "|run", "|teardown")
 """Parts of a test, by which pytest-cov names its contexts."""
@@ -23,7 +23,10 @@ class Reaching:
         self._checkout = checkout
         self._data = CoverageData(str(measured))
         self._data.read()
+        self._run: dict[str, Mapping[int, Sequence[str]]] = {}
         self._lines: dict[str, Mapping[int, Sequence[str]]] = {}
+        sources = sorted((checkout / "zonesched").rglob("*.py"))
+        self._uses = uses_of_names({str(path.relative_to(checkout)): path.read_text() for path in sources})
 
     def lines(self, path: str) -> Mapping[int, Sequence[str]]:
         """Return by line of a file the tests that reach it.
@@ -31,16 +34,12 @@ class Reaching:
         A name that a module gives at its import, as that of a statement of SQL, is reached by who uses it.
         """
         if path not in self._lines:
-            found = self._data.contexts_by_lineno(str(self._checkout / path))
-            by_line = {
-                line: sorted({_test(context) for context in some if context}) for line, some in found.items()
-            }
-            reached = {line: tests for line, tests in by_line.items() if tests}
-            for line, used_in in uses_of_names((self._checkout / path).read_text()).items():
-                tests = sorted({test for user in used_in for test in reached.get(user, ())})
-                if tests:
-                    reached.setdefault(line, tests)
-            self._lines[path] = reached
+            reached = dict(self._reached(path))
+            for (of, line), used_in in self._uses.items():
+                if of == path:
+                    tests = {test for at in used_in for test in self._reached(at.path).get(at.number, ())}
+                    reached.setdefault(line, sorted(tests))
+            self._lines[path] = {line: tests for line, tests in reached.items() if tests}
         return self._lines[path]
 
     def tests(self, path: str, line: int) -> list[str]:
@@ -51,6 +50,16 @@ class Reaching:
             for test in tests:
                 reached[test] = reached.get(test, 0) + 1
         return sorted(of_file.get(line, ()), key=lambda test: (reached[test], test))
+
+    def _reached(self, path: str) -> Mapping[int, Sequence[str]]:
+        """Return by line of a file the tests that run it."""
+        if path not in self._run:
+            found = self._data.contexts_by_lineno(str(self._checkout / path))
+            by_line = {
+                line: sorted({_test(context) for context in some if context}) for line, some in found.items()
+            }
+            self._run[path] = {line: tests for line, tests in by_line.items() if tests}
+        return self._run[path]
 
 
 def measure(checkout: Path, measured: Path) -> None:

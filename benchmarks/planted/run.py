@@ -111,6 +111,18 @@ def report(outcomes: Sequence[Outcome]) -> str:
     help="With --drawn: of the simulation.",
 )
 @click.option(
+    "--within",
+    multiple=True,
+    metavar="PATH",
+    help="With --drawn: change this folder or module alone (several times: these), not all that decide.",
+)
+@click.option(
+    "--tests",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="With --drawn: run at most so many of a line's tests, taken evenly from all of them.",
+)
+@click.option(
     "--coverage",
     type=click.Path(dir_okay=False, path_type=Path),
     default=CHECKOUT / ".coverage-of-tests",
@@ -123,6 +135,8 @@ def main(
     drawn: int | None,
     seed: int,
     seeds: int,
+    within: Sequence[str],
+    tests: int | None,
     coverage: Path,
     list_only: bool,
 ) -> None:
@@ -135,8 +149,10 @@ def main(
     if drawn is not None:
         # Only this form needs the libraries that draw.
         from benchmarks.planted import drawn as by_machine  # noqa: PLC0415
+        from benchmarks.planted.mutant import ROOMS  # noqa: PLC0415
 
-        sys.exit(0 if by_machine.play(drawn, seed, coverage, seeds, jobs) else 1)
+        drawing = by_machine.Drawing(drawn, seed, within or ROOMS, tests)
+        sys.exit(0 if by_machine.play(drawing, coverage, seeds, jobs) else 1)
     names = {bug.name for bug in BUGS}
     unknown = sorted(set(only) - names)
     if unknown:

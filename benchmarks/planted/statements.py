@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Set
 
 
 def lines_of_calls(source: str) -> list[int]:
@@ -19,6 +18,19 @@ def without_call(source: str, line: int) -> str:
     last = node.end_lineno or line
     head, tail = lines[line - 1][: node.col_offset], lines[last - 1][node.end_col_offset :]
     return "".join([*lines[: line - 1], f"{head}pass{tail}", *lines[last:]])
+
+
+def entries(source: str) -> list[int]:
+    """Return the lines where the entries of a module's own tables and sets begin, in their order."""
+    return [line for (line, _), _ in _entries(source)]
+
+
+def without_entry(source: str, number: int) -> str:
+    """Return the source without the `number`th entry; what is left of a set may be an empty table."""
+    (first, start), (last, end) = _entries(source)[number]
+    lines = source.splitlines(keepends=True)
+    kept = f"{lines[first - 1][:start]}{lines[last - 1][end:]}"
+    return "".join([*lines[: first - 1], kept, *lines[last:]])
 
 
 def annotated(source: str) -> Set[tuple[int, int]]:
@@ -39,6 +51,30 @@ def _calls(source: str) -> list[ast.Expr]:
     ]
 
 
+def _entries(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Return for each entry the position (line, column) of its start and that of what follows."""
+    found: list[tuple[tuple[int, int], tuple[int, int]]] = []
+    for node in (node for one in ast.parse(source).body for node in _tables(one)):
+        # In a table, `**` stands before a part without a key.
+        keys = node.keys if isinstance(node, ast.Dict) else node.elts
+        parts = zip(keys, node.values if isinstance(node, ast.Dict) else node.elts, strict=True)
+        starts = [
+            (key.lineno, key.col_offset) if key else (value.lineno, value.col_offset - len("**"))
+            for key, value in parts
+        ]
+        ends = [*starts[1:], (node.end_lineno or 0, (node.end_col_offset or 0) - len("}"))]
+        found += zip(starts, ends, strict=False)
+    return found
+
+
+def _tables(statement: ast.stmt) -> Iterator[ast.Dict | ast.Set]:
+    """Yield the tables and sets that an assignment of a module writes down."""
+    if isinstance(statement, ast.Assign | ast.AnnAssign):
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Dict | ast.Set):
+                yield node
+
+
 def _annotations(tree: ast.AST) -> Iterator[ast.expr]:
     for node in ast.walk(tree):
         match node:
@@ -54,42 +90,3 @@ def _columns(node: ast.expr, line: int) -> range:
     """Return the columns of a node in one of its lines, which are shorter than 200."""
     first = node.col_offset if line == node.lineno else 0
     return range(first, (node.end_col_offset or 0) + 1 if line == node.end_lineno else 200)
-
-
-def uses_of_names(source: str) -> Mapping[int, frozenset[int]]:
-    """Return by line of a module's own assignments the lines of its functions that use their names.
-
-    A name that is used in another assignment is used where the name of that one is.
-    """
-    tree = ast.parse(source)
-    given = {_name_of(node): node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)}
-    used_at: defaultdict[str, set[int]] = defaultdict(set)
-    for node in tree.body:
-        if not isinstance(node, ast.Assign | ast.AnnAssign):
-            for name, line in _names_in(node):
-                used_at[name].add(line)
-    # A name is given before it is used in another assignment.
-    for name, node in reversed(given.items()):
-        for part, _ in _names_in(node):
-            if part in given and part != name:
-                used_at[part] |= used_at[name]
-    return {
-        line: frozenset(used_at[name])
-        for name, node in given.items()
-        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
-        if used_at[name]
-    }
-
-
-def _name_of(node: ast.Assign | ast.AnnAssign) -> str:
-    """Return the first name of an assignment, "" if it gives none."""
-    target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-    first = target.elts[0] if isinstance(target, ast.Tuple) else target
-    return first.id if isinstance(first, ast.Name) else ""
-
-
-def _names_in(node: ast.AST) -> Iterator[tuple[str, int]]:
-    """Yield each name that is read within a node, and its line."""
-    for part in ast.walk(node):
-        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
-            yield part.id, part.lineno

@@ -9,8 +9,9 @@ import pytest
 
 from benchmarks.planted.bug import Bug
 from benchmarks.planted.bugs import BUGS
+from benchmarks.planted.names import uses_of_names
 from benchmarks.planted.run import CannotJudge, Outcome, first_failure, report
-from benchmarks.planted.statements import annotated, lines_of_calls, uses_of_names, without_call
+from benchmarks.planted.statements import annotated, entries, lines_of_calls, without_call, without_entry
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -91,4 +92,39 @@ def test_what_a_module_names_at_its_import_is_reached_by_who_uses_it() -> None:
         "def f() -> None:\n    g()\n    TAKE.run()\n\ndef g() -> int:\n    return CLASS\n"
     )
 
-    assert uses_of_names(source) == {1: {9, 12}, 2: {9, 12}, 3: {9, 12}, 4: {9}}
+    # and another module that uses them by its own name of the first, and by that of one of them
+    other = (
+        "from package import first as f\nfrom package.first import TAKE\n\nMOST = {f.ALONE}\n\n"
+        "def h() -> None:\n    MOST.add(TAKE)\n"
+    )
+
+    uses = uses_of_names({"package/first.py": source, "package/other.py": other})
+
+    by_line = {
+        (Path(path).stem, number): {(Path(at.path).stem, at.number) for at in used}
+        for (path, number), used in uses.items()
+    }
+    taken = {("first", 9), ("other", 7)}
+    assert by_line == {
+        **{("first", number): taken | {("first", 12)} for number in (1, 2, 3)},
+        ("first", 4): taken,
+        ("first", 5): {("other", 7)},
+        ("other", 4): {("other", 7)},
+    }
+
+
+def test_an_entry_of_a_table_or_a_set_is_taken_away_whole() -> None:
+    # given two tables and a set that a module gives at its import, and a table within a function
+    source = (
+        "MOVES = {\n    1: (\n        2\n    ),  # why\n    (1, 2): g(\n        3,\n    ),\n    **MORE,\n}\n"
+        "SET = f({4, 5})\n\ndef f(x: int) -> dict:\n    return {1: x}\n"
+    )
+
+    assert entries(source) == [2, 5, 8, 10, 10]
+    assert [without_entry(source, number) for number in range(5)] == [
+        source.replace("1: (\n        2\n    ),  # why\n    (1", "(1"),
+        source.replace("(1, 2): g(\n        3,\n    ),\n    ", ""),
+        source.replace("    **MORE,\n", "    "),
+        source.replace("{4, 5}", "{5}"),
+        source.replace("{4, 5}", "{4, }"),
+    ]
