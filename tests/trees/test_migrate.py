@@ -240,11 +240,19 @@ def test_a_driver_that_cannot_stop_it_leaves_it_running(
     nothing_is_wrong(tree)
 
 
+@pytest.mark.parametrize(
+    ("agent_fails", "reason"),
+    [
+        ("folder_not_shared", "folder_not_shared"),
+        ("folder_not_copied", "folder_not_copied"),
+        ("process_not_started", "move_not_built"),
+    ],
+)
 def test_a_new_host_that_cannot_build_it_gives_it_back_once_nothing_is_left_there(
-    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent, agent_fails: str, reason: str
 ) -> None:
     uuid = on_h1(tree, old)
-    new.cannot_build = "folder_not_shared"
+    new.cannot_build = agent_fails
 
     act(node, uuid, MIGRATE)
     tree.settle(1)
@@ -258,7 +266,7 @@ def test_a_new_host_that_cannot_build_it_gives_it_back_once_nothing_is_left_ther
 
     assert returning == (("RESIZE", "resize_migrating", "h1"), ["parked", "releasing"], set())
     assert returned == (("ACTIVE", None, "h1"), ["confirmed", "released"])
-    assert last(node, uuid) == ("migrate", "error", "folder_not_shared")
+    assert last(node, uuid) == ("migrate", "error", reason)
     assert old.running == {(uuid, 1)}
     nothing_is_wrong(tree)
 

@@ -30,6 +30,7 @@ from zonesched.cli.main import zonesched
 from zonesched.cli.waiting import WORDS
 from zonesched.compute.main import main as zonesched_compute
 from zonesched.errors import Kind
+from zonesched.model import action_reasons
 from zonesched.model.caller import Role
 from zonesched.model.desired_state import Status
 from zonesched.model.pending_step import NextStep
@@ -259,6 +260,13 @@ def test_every_listed_code_is_used() -> None:
     listed = {cells[0].strip("`") for cells in rows(section(DOCS / "wire.md", "### Codes of errors"))}
     texts = set[str]().union(*(texts_in(parsed(path)) for path in SOURCES))
     assert listed - texts == set()
+
+
+def test_every_reason_of_a_failed_action_has_a_message() -> None:
+    table = rows(section(DOCS / "wire.md", "### Why an action failed"))
+    listed = {code for cells in table for code in in_backticks(cells[0])}
+    # A server in ERROR gives its own reason, which has its message by `faults`.
+    assert listed - {"server_failed"} == action_reasons.MESSAGES.keys()
 
 
 def test_every_kind_of_fault_is_listed_with_its_status() -> None:

@@ -74,6 +74,7 @@ STEPS: Mapping[MoveStep, str] = {
 """All steps of a move, and when each happens. A shelved server has ended, as far as moves go."""
 
 MESSAGES: Mapping[str, str] = {
+    "folder_not_copied": "The new host could not copy the folder of the server from its old host.",
     "folder_not_shared": "The new host cannot reach the folder of the server on its old host.",
     "move_no_valid_host": "No other host of the zone has room for the server.",
     "move_not_built": "The new host could not build the server; it is back on its host.",
