@@ -5,13 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.builders.clock import FakeClock
-from tests.builders.one_zone import a_zone, places_of, put_instance, put_place, put_reservation, sql
+from tests.builders.one_zone import (
+    a_form,
+    a_zone,
+    add_hosts,
+    places_of,
+    put_instance,
+    put_place,
+    put_reservation,
+    sql,
+)
 from zonesched.model.observed_state import MoveCounts
 from zonesched.model.placement import InstanceStatus, PlacementState
 from zonesched.services.zone import Zone
-from zonesched.store import instance_states, placements
+from zonesched.store import child_placements, instance_states, placements
 from zonesched.store.instance_states import StoredState
-from zonesched.store.placements import AskedChild
+from zonesched.store.placements import AskedChild, ClaimedHost
 
 CONFIRMED, HELD = PlacementState.CONFIRMED, PlacementState.HELD
 CHILD = AskedChild("child-1", ("a",))
@@ -70,3 +79,20 @@ def test_holds_are_shortened_that_are_named_and_end_later(tmp_path: Path) -> Non
         for uuid in (long, other, short, built, twice)
     }
     assert ends == {long: [10], other: [30], short: [5], built: [30], twice: [30, 10]}
+
+
+def test_the_places_in_a_child_are_counted_with_ended_ones_and_none_of_others(tmp_path: Path) -> None:
+    # given one present place, one that ended, and one of an instance that is in another child now
+    zone = a_zone(tmp_path)
+    put_reservation(zone, num_instances=4)
+    here, other = in_child(zone, PlacementState.FAILED, CONFIRMED), put_instance(zone, attempt=2)
+    put_place(zone, other, CHILD, state=PlacementState.RELEASED)
+    put_place(zone, other, AskedChild("child-2", ("a",)), number=2)
+    (host_id,) = add_hosts(zone, a_form("host-1"))
+    put_place(zone, put_instance(zone), ClaimedHost(host_id, {"VCPU": 1}))
+    # when, then
+    count = child_placements.count_in_child
+    of_each = [zone.store.read(lambda tx, i=i: count(tx, f"child-{i}")) for i in (1, 2, 3)]
+    assert of_each == [3, 1, 0]
+    assert zone.store.read(child_placements.count_in_children) == 4
+    assert zone.store.read(lambda tx: child_placements.living_in_child(tx, "child-1")) == {here: 2}
