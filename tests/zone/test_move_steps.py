@@ -8,12 +8,26 @@ from pathlib import Path
 import pytest
 
 from tests.builders.one_zone import a_zone, put_instance
+from zonesched.model.migrations import MigrationQuery
 from zonesched.model.move_steps import LIVING_MOVES, STEPS, IllegalStep, MoveKind, MoveState, MoveStep
+from zonesched.services.owners import migrations
 from zonesched.services.zone import Zone
 from zonesched.store import moves
 from zonesched.store.moves import Move
 
 State = MoveState
+STATUSES = {
+    State.PLACING: "queued",
+    State.LEAVING: "migrating",
+    State.ARRIVING: "post-migrating",
+    State.VERIFYING: "finished",
+    State.RETURNING: "reverting",
+    State.DONE: "confirmed",
+    State.FAILED: "error",
+    State.REVERTED: "reverted",
+}
+"""The statuses of migrations that OpenStack Nova has for the states of a move."""
+
 ENDED = {State.DONE, State.FAILED, State.REVERTED}
 
 
@@ -73,3 +87,18 @@ def test_an_instance_has_one_living_move(tmp_path: Path) -> None:
         )
 
     assert len(zone.store.read(lambda tx: moves.of_instance(tx, uuid))) == 2
+
+
+def test_a_move_of_each_state_is_listed_with_its_own_status_and_found_by_it(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    statuses = {a_move(zone, put_instance(zone), state).id: status for state, status in STATUSES.items()}
+
+    listed, _ = migrations.list_all(zone.store, MigrationQuery())
+    of_each = {
+        status: [one.id for one in migrations.list_all(zone.store, MigrationQuery(status=status))[0]]
+        for status in statuses.values()
+    }
+
+    assert {one.id: one.status for one in listed} == statuses
+    assert of_each == {status: [move_id] for move_id, status in statuses.items()}
+    assert set(STATUSES) == set(State)
