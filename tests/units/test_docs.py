@@ -36,7 +36,7 @@ from zonesched.model.desired_state import Status
 from zonesched.model.pending_step import NextStep
 from zonesched.model.placement import BuildState, InstanceStatus, PlacementState
 from zonesched.services.boot.boot_progress import Step
-from zonesched.services.select.faults import MESSAGES
+from zonesched.services.select.faults import MESSAGES, PLACE_CODES
 from zonesched.serving.run_zone import main as zonesched_zone
 
 CHECKOUT = Path(__file__).parents[2]
@@ -262,11 +262,23 @@ def test_every_listed_code_is_used() -> None:
     assert listed - texts == set()
 
 
+def codes_of(heading: str) -> set[str]:
+    """The codes in the first column of a table of the wire formats."""
+    return {code for cells in rows(section(DOCS / "wire.md", heading)) for code in in_backticks(cells[0])}
+
+
 def test_every_reason_of_a_failed_action_has_a_message() -> None:
-    table = rows(section(DOCS / "wire.md", "### Why an action failed"))
-    listed = {code for cells in table for code in in_backticks(cells[0])}
     # A server in ERROR gives its own reason, which has its message by `faults`.
-    assert listed - {"server_failed"} == action_reasons.MESSAGES.keys()
+    assert codes_of("### Why an action failed") - {"server_failed"} == action_reasons.MESSAGES.keys()
+
+
+def test_every_reason_of_a_server_in_error_has_a_message() -> None:
+    assert codes_of("### Why an instance is in ERROR") == MESSAGES.keys()
+
+
+def test_a_parent_gets_each_listed_reason_of_a_build_that_was_not_built() -> None:
+    # A parent that finds its child busy says so itself.
+    assert codes_of("### Why a build failed or is gone") - {"child_busy"} == PLACE_CODES
 
 
 def test_every_kind_of_fault_is_listed_with_its_status() -> None:

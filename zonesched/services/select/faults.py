@@ -27,6 +27,7 @@ MESSAGES = {
     "lost_by_host": "The host no longer has the instance.",
     "deleted_in_child": "The zone that had the instance has deleted it.",
     "lost_in_child": "The zone that had the instance no longer knows it.",
+    "lost_in_restore": "Nothing of the instance was found after its zone was restored from a copy.",
     "place_lost": "The place of the instance is no longer known.",
     "zone_lost": "The zone that had the instance is no longer part of this cloud.",
     "filter_failed": "A filter of this zone failed.",
@@ -72,9 +73,10 @@ PLACE_CODES = frozenset(
         "hold_gone",
         "hold_late",
         "no_answer",
+        "repaired",
     }
 )
-"""Stable reason codes of an attempt that failed without a build."""
+"""Stable reason codes of an attempt that failed, or was released, without a build."""
 
 
 def for_parent(reason: str) -> str:
