@@ -161,7 +161,10 @@ def test_what_is_in_the_clear_is_encrypted_at_the_first_start_with_a_key(
     again.stop()
 
 
-def test_a_new_key_in_front_of_the_old_one_replaces_it_at_the_next_start(tmp_path: Path) -> None:
+def test_a_new_key_in_front_of_the_old_one_replaces_it_at_the_next_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="zonesched")
     # given: a zone with a child and an instance
     zone = opened(tmp_path, OLD)
     put_child(zone)
@@ -169,10 +172,13 @@ def test_a_new_key_in_front_of_the_old_one_replaces_it_at_the_next_start(tmp_pat
     assert in_the_clear(zone) == 0
 
     # when
+    caplog.clear()
     both = reopened(zone, tmp_path, NEW, OLD)
+    assert caplog.text.count("encrypted the zone's secrets under the first secret_encryption_key") == 1
     new = reopened(both, tmp_path, NEW)
 
-    # then: the old key is needed no more
+    # then: the old key is needed no more, as the log has said once
+    assert caplog.text.count("encrypted the zone's secrets") == 1
     assert new.host_id_secret == zone.host_id_secret
     assert user_data_of(new) == [USER_DATA]
     [child] = StoredChildren(new.store, new.secret_box).list_children()
