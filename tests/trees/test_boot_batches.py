@@ -97,6 +97,18 @@ def settled_rows(tree: Tree) -> list[Any]:
     return rows(tree, "root", statement)
 
 
+def test_no_boot_of_a_batch_is_in_hand_once_it_has_ended(tmp_path: Path) -> None:
+    tree = a_flat_zone(tmp_path)
+    ids = boot_some(tree, "small", "huge", "large")
+
+    while the_zone(tree).boots.unended():
+        before = len(the_zone(tree).boots.unended())
+        background.work_on_boots(the_zone(tree))
+        assert len(the_zone(tree).boots.unended()) < before
+
+    assert [counts(tree, one) for one in ids] == [{"BUILD": 1}, {"ERROR": 1}, {"BUILD": 1}]
+
+
 def test_boots_that_wait_are_written_by_one_transaction(tmp_path: Path) -> None:
     tree = a_flat_zone(tmp_path)
     ids = boot_some(tree, "small", "large", "small")

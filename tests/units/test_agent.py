@@ -603,7 +603,7 @@ class ZoneStandIn:
         self.releasing: tuple[Key, ...] = ()
         self.asked: tuple[ConsoleAsk, ...] = ()
         self.brought: list[tuple[str, str | None]] = []
-        self.refuses_consoles = False
+        self.refuses_consoles: ZoneRefused | None = None
 
     def register(self, hosts: Sequence[InventoryHost], fence_after_s: float = math.inf) -> ZoneIdentity:
         self._reach()
@@ -633,7 +633,7 @@ class ZoneStandIn:
         self._reach()
         self.brought.append((ask_id, output))
         if self.refuses_consoles:
-            raise ZoneRefused(400, "invalid_value", "no", "output")
+            raise self.refuses_consoles
 
     def report(self, reports: Sequence[Report]) -> None:
         self._reach()
@@ -713,6 +713,21 @@ class TestAgent:
         pauses = list(self.run(agent, clock, 20))
         assert zone.status == {A: "ACTIVE"}
         assert len(pauses) < 20
+
+    def test_the_pause_between_calls_doubles_up_to_the_longest_until_the_zone_is_back(
+        self, clock: FakeClock
+    ) -> None:
+        zone = ZoneStandIn()
+        agent = self.agent(zone, clock, Rhythm(first_retry_s=1.0, longest_retry_s=10.0))
+        for _ in range(2):
+            zone.outage = ZoneUnavailable("gone")
+            pauses = []
+            for _ in range(6):
+                pauses.append(agent.step())
+                clock.advance(pauses[-1])
+            assert pauses == [1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
+            zone.outage = None
+            clock.advance(agent.step())
 
     def test_each_reason_for_which_a_zone_is_not_called_is_said_once(
         self, clock: FakeClock, caplog: pytest.LogCaptureFixture
@@ -884,11 +899,23 @@ class TestAgent:
 
     def test_a_console_that_the_zone_refuses_holds_up_no_report(self, clock: FakeClock) -> None:
         zone = ZoneStandIn([A])
-        zone.asked, zone.refuses_consoles = (ConsoleAsk("ask-1", A),), True
+        zone.asked = (ConsoleAsk("ask-1", A), ConsoleAsk("ask-2", A))
+        zone.refuses_consoles = ZoneRefused(400, "invalid_value", "no", "output")
 
-        self.agent(zone, clock).step()
+        pause_s = self.agent(zone, clock).step()
+
+        assert (zone.status, len(zone.brought)) == ({A: "ACTIVE"}, 2)
+        assert pause_s == Rhythm().poll_s
+
+    def test_an_overloaded_zone_is_brought_no_other_console_before_a_pause(self, clock: FakeClock) -> None:
+        zone = ZoneStandIn([A])
+        zone.asked = (ConsoleAsk("ask-1", A), ConsoleAsk("ask-2", A))
+        zone.refuses_consoles = ZoneRefused(503, "unavailable", "later", "")
+
+        pause_s = self.agent(zone, clock).step()
 
         assert (zone.status, len(zone.brought)) == ({A: "ACTIVE"}, 1)
+        assert pause_s == Rhythm().first_retry_s
 
 
 class TestOptions:

@@ -7,13 +7,30 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.one_zone import a_zone, put_instance
+from tests.builders.one_zone import (
+    AGENT,
+    a_form,
+    a_zone,
+    add_hosts,
+    boot_on,
+    instance_of,
+    put_instance,
+    put_place,
+    put_reservation,
+)
+from zonesched.errors import Conflict
+from zonesched.model.agent_instances import AgentReport, AgentState
 from zonesched.model.migrations import MigrationQuery
 from zonesched.model.move_steps import LIVING_MOVES, STEPS, IllegalStep, MoveKind, MoveState, MoveStep
+from zonesched.model.placement import InstanceStatus, PlacementState
+from zonesched.services.hosts import hosts
+from zonesched.services.hosts.hosts import REPORTS_PER_WRITE
+from zonesched.services.moves import beginning
 from zonesched.services.owners import migrations
 from zonesched.services.zone import Zone
 from zonesched.store import moves
 from zonesched.store.moves import Move
+from zonesched.store.placements import ClaimedHost
 
 State = MoveState
 STATUSES = {
@@ -102,3 +119,38 @@ def test_a_move_of_each_state_is_listed_with_its_own_status_and_found_by_it(tmp_
     assert {one.id: one.status for one in listed} == statuses
     assert of_each == {status: [move_id] for move_id, status in statuses.items()}
     assert set(STATUSES) == set(State)
+
+
+@pytest.mark.parametrize("state", [None, PlacementState.PARKED, PlacementState.RELEASING])
+def test_an_instance_that_is_confirmed_at_no_host_is_not_moved(
+    tmp_path: Path, state: PlacementState | None
+) -> None:
+    zone = a_zone(tmp_path)
+    put_reservation(zone)
+    instance = instance_of(zone, put_instance(zone))
+    (host_id,) = add_hosts(zone, a_form("host-1"))
+    where = ClaimedHost(host_id, {"VCPU": 1})
+    place = put_place(zone, instance.uuid, where, state=state) if state else None
+
+    with pytest.raises(Conflict) as refused:
+        zone.store.read(lambda tx: beginning.check(tx, instance, place, ""))
+
+    assert refused.value.code == "not_built"
+
+
+@pytest.mark.parametrize("ended_first", [True, False])
+def test_reports_of_ended_builds_wake_who_places_them_again(tmp_path: Path, ended_first: bool) -> None:
+    # given more reports than are written at once, one of them of a failed build
+    zone = a_zone(tmp_path)
+    (host_id,) = add_hosts(zone, a_form("host-1"))
+    uuid = boot_on(zone, host_id, status=InstanceStatus.BUILD)
+    others = [AgentReport(zone.clock.new_uuid(), 1, AgentState.ACTIVE) for _ in range(REPORTS_PER_WRITE)]
+    failed = AgentReport(uuid, 1, AgentState.ERROR, "disk_full")
+    woken: list[None] = []
+    zone.wake.boots = lambda: woken.append(None)  # type: ignore[method-assign]
+    # when
+    hosts.report(zone, AGENT, "agent", others)
+    assert not woken
+    hosts.report(zone, AGENT, "agent", [failed, *others] if ended_first else [*others, failed])
+    # then
+    assert len(woken) == 1
