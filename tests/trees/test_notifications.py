@@ -282,6 +282,13 @@ class TestTelling:
         )
         assert not {"notifications", "subscriber"} & set(loops)
 
+    def test_with_a_broker_a_zone_tells_and_listens(self, zone: Zone) -> None:
+        background.start(zone)
+
+        loops = [loop.name for loop in loops_of(zone)]
+
+        assert (loops.count("notifications"), loops.count("subscriber")) == (1, 1)
+
 
 class TestListening:
     def test_one_process_hears_of_a_boot_and_all_of_hosts(self, tmp_path: Path, exchange: Exchange) -> None:

@@ -240,10 +240,16 @@ def test_those_that_cannot_leave_are_listed_with_the_reason(tmp_path: Path) -> N
     scene.go_on(2)
     set_state(scene, "disabled")
 
-    staying = {one["id"]: one["error_code"] for one in drain(scene).json["drain"]["staying"]}
+    staying = {one["id"]: one for one in drain(scene).json["drain"]["staying"]}
     scene.go_on(6)
 
-    assert staying == {paused: "wrong_status", kept: "rebuild_elsewhere_refused"}
+    assert {uuid: (one["error_code"], one["message"]) for uuid, one in staying.items()} == {
+        paused: ("wrong_status", "Only servers that are ACTIVE or SHUTOFF are drained."),
+        kept: (
+            "rebuild_elsewhere_refused",
+            "The server's owner wants no rebuild elsewhere (rebuild_elsewhere: false).",
+        ),
+    }
     assert sorted(there(scene)) == sorted([paused, kept])
 
 
