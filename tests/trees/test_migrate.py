@@ -77,6 +77,28 @@ def test_a_server_moves_step_by_step_and_both_places_are_claimed_meanwhile(
     nothing_is_wrong(tree)
 
 
+def test_a_report_that_one_call_has_twice_takes_one_step(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
+) -> None:
+    uuid = on_h1(tree, old)
+    act(node, uuid, MIGRATE)
+    tree.settle(1)
+
+    left = {"uuid": uuid, "attempt": 1, "state": "left", "left_for": 2, "reason": ""}
+    old.report([left, left])
+    switched = shown(node, uuid), states(node, uuid)
+    (line,) = new.work()
+    built = a_report(line, line["desired"]["generation"], "running")
+    new.report([built, built])
+    new.converge()
+    old.converge()
+
+    assert switched == (("RESIZE", "resize_migrating", "h2"), ["parked", "confirmed"])
+    assert states(node, uuid) == ["released", "confirmed"]
+    assert last(node, uuid) == ("migrate", "done", "")
+    nothing_is_wrong(tree)
+
+
 def test_the_new_host_gets_it_as_it_was_and_can_be_left_again(
     tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
 ) -> None:
