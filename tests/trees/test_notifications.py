@@ -133,6 +133,29 @@ class TestOutbox:
         assert (outbox.take(), outbox.dropped) == ((3, 1, 2), 1)
 
 
+class TwoAgents:
+    """A zone with a broker, a server on the host of `old`, and room for it on that of `new`."""
+
+    def __init__(self, tmp_path: Path, cannot_build: str = "") -> None:
+        self.tree = Tree(tmp_path)
+        self.node = self.tree.add("leaf", hosts_=[a_host("h1", vcpus=4)])
+        self.node.client().post("/flavors", FLAVOR)
+        self.old = PlayedAgent(self.node)
+        self.new = PlayedAgent(self.node, service="agent-2", cannot_build=cannot_build)
+        self.uuid = on_h1(self.tree, self.old)
+        self.exchange = Exchange()
+        self.node.zone.notifications.broker = FakeBroker(self.exchange)
+
+    def begin(self, action: dict[str, Any]) -> None:
+        """Ask for a move, and let the zone find its new host."""
+        act(self.node, self.uuid, action)
+        self.tree.settle(1)
+
+    def told(self) -> list[Notification]:
+        """What was sent since the last call."""
+        return told(self.node.zone, self.exchange)
+
+
 class TestTelling:
     def test_the_claim_of_a_batch_is_told_to_its_agent_once(self, zone: Zone, exchange: Exchange) -> None:
         add_hosts(zone, a_form("h1"), a_form("h2"))
@@ -182,58 +205,41 @@ class TestTelling:
 
     def test_each_step_of_a_move_is_told_to_the_agents_of_both_hosts(self, tmp_path: Path) -> None:
         # given a server that an admin moves, as its old agent has heard
-        tree = Tree(tmp_path)
-        node = tree.add("leaf", hosts_=[a_host("h1", vcpus=4)])
-        node.client().post("/flavors", FLAVOR)
-        old, new = PlayedAgent(node), PlayedAgent(node, service="agent-2")
-        uuid, exchange = on_h1(tree, old), Exchange()
-        node.zone.notifications.broker = FakeBroker(exchange)
-        act(node, uuid, {"migrate": None})
-        tree.settle(1)
-        assert told(node.zone, exchange) == [WORK]
+        scene = TwoAgents(tmp_path)
+        scene.begin({"migrate": None})
+        assert scene.told() == [WORK]
         # when that has stopped it, then the new one hears of it
-        old.converge()
-        assert Notification(Kind.WORK, "compute.agent-2") in told(node.zone, exchange)
+        scene.old.converge()
+        assert Notification(Kind.WORK, "compute.agent-2") in scene.told()
         # and once it runs there, the old one that it may end what is left
-        new.converge()
-        assert WORK in told(node.zone, exchange)
+        scene.new.converge()
+        assert WORK in scene.told()
 
     def test_a_move_that_comes_back_is_told_to_the_agent_of_the_old_host(self, tmp_path: Path) -> None:
-        tree = Tree(tmp_path)
-        node = tree.add("leaf", hosts_=[a_host("h1", vcpus=4)])
-        node.client().post("/flavors", FLAVOR)
-        old, new = PlayedAgent(node), PlayedAgent(node, service="agent-2", cannot_build="no_disk")
-        uuid, exchange = on_h1(tree, old), Exchange()
-        node.zone.notifications.broker = FakeBroker(exchange)
-        act(node, uuid, {"migrate": None})
-        tree.settle(1)
-        old.converge()
-        new.converge()
-        assert states(node, uuid) == ["parked", "releasing"]
-        told(node.zone, exchange)
+        scene = TwoAgents(tmp_path, cannot_build="no_disk")
+        scene.begin({"migrate": None})
+        scene.old.converge()
+        scene.new.converge()
+        assert states(scene.node, scene.uuid) == ["parked", "releasing"]
+        scene.told()
 
-        new.converge()
+        scene.new.converge()
 
-        assert states(node, uuid) == ["confirmed", "released"]
-        assert WORK in told(node.zone, exchange)
+        assert states(scene.node, scene.uuid) == ["confirmed", "released"]
+        assert WORK in scene.told()
 
     def test_a_confirmed_resize_is_told_to_the_agent_of_the_old_host(self, tmp_path: Path) -> None:
-        tree = Tree(tmp_path)
-        node = tree.add("leaf", hosts_=[a_host("h1", vcpus=4)])
-        node.client().post("/flavors", FLAVOR)
-        old, new = PlayedAgent(node), PlayedAgent(node, service="agent-2")
-        uuid, exchange = on_h1(tree, old), Exchange()
-        node.zone.notifications.broker = FakeBroker(exchange)
-        node.client().post("/flavors", {"flavor": {"name": "large", "vcpus": 2, "ram": 512, "disk": 1}})
-        act(node, uuid, {"resize": {"flavorRef": "large"}})
-        tree.settle(1)
-        old.converge()
-        new.converge()
-        told(node.zone, exchange)
+        scene = TwoAgents(tmp_path)
+        large = {"name": "large", "vcpus": 2, "ram": 512, "disk": 1}
+        scene.node.client().post("/flavors", {"flavor": large})
+        scene.begin({"resize": {"flavorRef": "large"}})
+        scene.old.converge()
+        scene.new.converge()
+        scene.told()
 
-        assert act(node, uuid, {"confirmResize": None}).status == 204
+        assert act(scene.node, scene.uuid, {"confirmResize": None}).status == 204
 
-        assert WORK in told(node.zone, exchange)
+        assert WORK in scene.told()
 
     def test_what_hosts_are_is_told_to_every_process(self, zone: Zone, exchange: Exchange) -> None:
         (one,) = add_hosts(zone, a_form("h1"))
