@@ -834,6 +834,23 @@ def test_rows_of_a_move_that_contradict_each_other_are_found_and_repaired(
     nothing_is_wrong(tree)
 
 
+@pytest.mark.own_statements
+def test_an_action_whose_move_a_repair_has_ended_says_so(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
+) -> None:
+    uuid = on_h1(tree, old)
+    act(node, uuid, MIGRATE)
+    tree.settle(1)
+    old.converge()
+
+    sql(node, "UPDATE moves SET state = 'leaving'")
+    repair.run(node.zone)
+
+    shown = node.client().get(f"/servers/{uuid}/os-instance-actions").json["instanceActions"][0]
+    assert (shown["result"], shown["error_code"]) == ("error", "repaired")
+    assert shown["message"] == "A repair of this zone's rows has ended the action."
+
+
 def test_migrations_of_the_same_time_are_listed_by_server_and_the_newest_of_each_first(
     tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
 ) -> None:

@@ -28,6 +28,7 @@ MESSAGES: Mapping[str, str] = {
     "process_killed": "The process of the server was killed.",
     "reboot_unsupported": "The driver of the host cannot reboot servers.",
     "rebuild_unsupported": "The driver of the host cannot rebuild servers.",
+    "repaired": "A repair of this zone's rows has ended the action.",
     "server_deleted": "The server was deleted before the action was done.",
     "start_unsupported": "The driver of the host cannot start stopped servers.",
     "stop_unsupported": "The driver of the host cannot stop servers.",
