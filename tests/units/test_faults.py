@@ -13,22 +13,29 @@ ACTIVE, DELETED, ERROR = InstanceStatus.ACTIVE, InstanceStatus.DELETED, Instance
 OWN_TEXT = "disk-7 of host-3 is full"
 
 
-@pytest.mark.parametrize(("status", "state"), [(ERROR, CONFIRMED), (DELETED, FAILED), (ERROR, FAILED)])
+@pytest.mark.parametrize(
+    ("status", "state", "of_own_text"),
+    [
+        (ERROR, CONFIRMED, "ended_on_host"),
+        (DELETED, FAILED, "build_failed"),
+        (ERROR, FAILED, "build_failed"),
+    ],
+)
 @pytest.mark.parametrize(
     ("reason", "told"),
     [
-        (OWN_TEXT, "build_failed"),
+        (OWN_TEXT, None),
         ("ended_on_host", "ended_on_host"),
         ("hold_expired", "hold_expired"),
         ("", ""),
     ],
 )
 def test_a_parent_is_told_why_an_instance_has_ended_by_a_stable_code(
-    status: InstanceStatus, state: BuildState, reason: str, told: str
+    status: InstanceStatus, state: BuildState, of_own_text: str, reason: str, told: str | None
 ) -> None:
     change = InstanceChange("a-1", 1, status, state, reason)
 
-    assert change_for_parent(change).reason == told
+    assert change_for_parent(change).reason == (of_own_text if told is None else told)
 
 
 @pytest.mark.parametrize(

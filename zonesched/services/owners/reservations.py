@@ -147,7 +147,8 @@ def _state(statuses: Set[Status]) -> str:
 def _reasons(reservation: Reservation, members: Sequence[Instance], reader: Role) -> list[dict[str, object]]:
     """Return each reason code of ERROR instances with its count and the filters that refused hosts."""
     found = [i.reason for i in members if i.status is InstanceStatus.ERROR]
-    counted = Counter(map(for_parent, found) if reader is Role.PARENT else found)
+    told = [for_parent(reason, was_built=True) for reason in found] if reader is Role.PARENT else found
+    counted = Counter(told)
     lines: list[dict[str, object]] = []
     for code, count in sorted(counted.items()):
         lines.append({"code": code, "count": count, "refused_by": refused_by(code, reservation.why)})

@@ -64,4 +64,6 @@ def _answer(attempt: Attempt, at: Placement | None, now: float, unknown_reason: 
         return BuildAnswer(*attempt, BuildState.GONE, reason=unknown_reason)
     state = BUILD_STATE_OF[at.state]
     hold_s = max(0.0, at.hold_expires_at - now) if state is BuildState.HELD else 0.0
-    return BuildAnswer(*attempt, state, hold_s, at.reason and for_parent(at.reason))
+    # What ends a place that was confirmed is why the instance has ended, and no failure of its build.
+    reason = for_parent(at.reason) if at.reason and state is not BuildState.CONFIRMED else ""
+    return BuildAnswer(*attempt, state, hold_s, reason)

@@ -79,9 +79,10 @@ PLACE_CODES = frozenset(
 """Stable reason codes of an attempt that failed, or was released, without a build."""
 
 
-def for_parent(reason: str) -> str:
+def for_parent(reason: str, *, was_built: bool = False) -> str:
     """Reduce a reason to one of the stable codes for a parent; an agent's own text stays in this zone."""
-    return reason if reason in MESSAGES or reason in PLACE_CODES else "build_failed"
+    own_text = "ended_on_host" if was_built else "build_failed"
+    return reason if reason in MESSAGES or reason in PLACE_CODES else own_text
 
 
 def change_for_parent(change: InstanceChange) -> InstanceChange:
@@ -89,8 +90,11 @@ def change_for_parent(change: InstanceChange) -> InstanceChange:
     if (observed := change.observed) is not None:
         reason = action_reasons.for_parent(observed.reason)
         change = replace(change, observed=replace(observed, reason=reason))
-    ended = change.status is InstanceStatus.ERROR or change.state is BuildState.FAILED
-    return replace(change, reason=for_parent(change.reason)) if ended and change.reason else change
+    is_failed = change.state is BuildState.FAILED
+    if not change.reason or not (is_failed or change.status is InstanceStatus.ERROR):
+        return change
+    was_built = change.state is BuildState.CONFIRMED
+    return replace(change, reason=for_parent(change.reason, was_built=was_built))
 
 
 def refused_by(reason: str, why: DecisionTrace) -> list[str]:
