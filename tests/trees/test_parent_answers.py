@@ -18,7 +18,10 @@ from tests.builders.parent_calls import (
 )
 from tests.builders.played_agent import PlayedAgent
 from tests.builders.scenes import built_once
-from tests.builders.tree import Node, Tree, a_host
+from tests.builders.tree import Answer, Node, Tree, a_host
+from zonesched.model.request_wire import spec_to_wire
+
+OTHER = "44444444-4444-4444-8444-444444444444"
 
 
 @pytest.fixture
@@ -33,6 +36,11 @@ def tree(tmp_path: Path) -> Tree:
 @pytest.fixture
 def leaf(tree: Tree) -> Node:
     return tree.nodes["leaf"]
+
+
+def with_one_blob(leaf: Node, blob: str, **server: object) -> Answer:
+    body = {"server": {"blob": blob, **server}, "request_spec": spec_to_wire(a_spec(1))}
+    return leaf.client("parent-a").post("/servers", body)
 
 
 def test_a_confirmed_attempt_whose_instance_was_deleted_has_no_reason_of_a_failed_build(leaf: Node) -> None:
@@ -62,3 +70,30 @@ def test_a_server_that_ran_and_ended_by_its_drivers_word_is_told_as_ended(leaf: 
 
     assert (changed["status"], changed["state"], changed["reason"]) == ("ERROR", "confirmed", "ended_on_host")
     assert [line["code"] for line in reasons] == ["ended_on_host"]
+
+
+def test_a_repeat_of_one_blob_is_answered_with_its_stored_state_and_its_reservation(leaf: Node) -> None:
+    (blob,) = offered(leaf, "parent-a", a_spec(1))
+    named = {"uuid": uuid(1), "attempt": 3}
+
+    first = with_one_blob(leaf, blob, **named)
+    again = with_one_blob(leaf, blob, **named)
+
+    assert of_builds(first, "state") == of_builds(again, "state") == ["held"]
+    assert first.json["reservation_id"] == again.json["reservation_id"]
+
+
+def test_a_known_attempt_is_answered_with_its_stored_state_under_any_reservation(leaf: Node) -> None:
+    (blob,) = offered(leaf, "parent-a", a_spec(1))
+    send(leaf, "parent-a", a_spec(1), {1: blob})
+    builds = [{"uuid": uuid(1), "attempt": 1, "blobs": [blob]}]
+    body = {
+        "server": {"reservation_id": OTHER, "builds": builds},
+        "request_spec": spec_to_wire(a_spec(1)),
+    }
+
+    elsewhere = leaf.client("parent-a").post("/servers", body)
+    confirmed = confirm(leaf, "parent-a", [1])
+
+    assert of_builds(elsewhere, "state") == ["held"]
+    assert of_builds(confirmed, "state") == ["confirmed"]

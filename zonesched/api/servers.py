@@ -10,16 +10,19 @@ from zonesched.api.answer import Answer, accepted, no_content, ok
 from zonesched.api.body import fingerprint
 from zonesched.api.builds import answers_json
 from zonesched.api.call import Call
+from zonesched.api.schemas.builds import ParentServer
 from zonesched.api.schemas.server_list import are_of_no_server
 from zonesched.api.server_json import brief_json, image_and_flavor_json, parent_json, server_json, shown_json
 from zonesched.errors import BadRequest, Forbidden
 from zonesched.model.boot_form import BootForm
 from zonesched.model.caller import Role
+from zonesched.model.placement import Attempt, Build
 from zonesched.model.request_wire import flavor_to_wire, image_to_wire
 from zonesched.model.views import ServerView
 from zonesched.services.boot import boot
 from zonesched.services.owners import servers
 from zonesched.services.parent import hold
+from zonesched.services.parent.build_answers import reservation_of
 from zonesched.services.recovery import requests
 
 PASSWORD_BYTES = 9
@@ -51,11 +54,21 @@ def build(call: Call) -> Answer:
     server = call.body.checked()
     spec = call.body.request_spec.to_spec()
     builds = server.to_builds(call.zone.clock.new_uuid())
-    reservation_id = server.reservation_id or call.zone.clock.new_uuid()
+    reservation_id = server.reservation_id or _reservation_of(call, server, builds[0])
     hold_s = server.hold_or(call.zone.conf.hold)
     answers = hold.hold_builds(call.zone, call.caller, reservation_id, builds, hold_s, spec)
     made_here = {} if server.reservation_id else {"reservation_id": reservation_id}
     return accepted({**answers_json(answers), **made_here})
+
+
+def _reservation_of(call: Call, server: ParentServer, build: Build) -> str:
+    """Return the reservation of a single blob that came without one: of a repeat, that of the first call."""
+    known = (
+        reservation_of(call.zone.store, call.caller, Attempt(build.uuid, build.attempt))
+        if server.uuid
+        else ""
+    )
+    return known or call.zone.clock.new_uuid()
 
 
 def list_brief(call: Call) -> Answer:

@@ -16,7 +16,7 @@ from zonesched.seams import Clock
 from zonesched.services.select.faults import for_parent
 from zonesched.store import aliases, inbound
 from zonesched.store.placements import Placement
-from zonesched.store.store import Transaction
+from zonesched.store.store import Store, Transaction
 
 REFUSED = BlobRefused.code
 
@@ -37,10 +37,30 @@ def named_by_caller(called: Sequence[Attempt], found: Sequence[BuildAnswer]) -> 
     ]
 
 
+def places_here_and_elsewhere(
+    tx: Transaction, caller: Caller, reservation_id: str, attempts: Sequence[Attempt]
+) -> tuple[Places, Places]:
+    """Return the places of known attempts: those of this reservation, and those of the caller's others."""
+    known = inbound.known_attempts(tx, caller.user_id, [a.uuid for a in attempts])
+    found = {a: known[a] for a in attempts if a in known}
+    here = {a: one.place for a, one in found.items() if one.reservation_id == reservation_id}
+    return here, {a: one.place for a, one in found.items() if a not in here}
+
+
 def places_of(tx: Transaction, caller: Caller, reservation_id: str, attempts: Sequence[Attempt]) -> Places:
     """Return the place of each attempt that is known in this reservation, in order."""
-    known = inbound.known_attempts(tx, caller.user_id, [a.uuid for a in attempts])
-    return {a: known[a].place for a in attempts if a in known and known[a].reservation_id == reservation_id}
+    return places_here_and_elsewhere(tx, caller, reservation_id, attempts)[0]
+
+
+def reservation_of(store: Store, caller: Caller, attempt: Attempt) -> str:
+    """Return the reservation that a known attempt was sent with; "" for an unknown one."""
+
+    def fn(tx: Transaction) -> str:
+        (here,) = attempts_here(tx, caller, [attempt])
+        known = inbound.known_attempts(tx, caller.user_id, [here.uuid])
+        return known[here].reservation_id if here in known else ""
+
+    return store.read(fn)
 
 
 def moved(at: Places, places: Iterable[Placement]) -> Places:

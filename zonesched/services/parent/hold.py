@@ -32,6 +32,7 @@ from zonesched.services.parent.build_answers import (
     answers,
     moved,
     named_by_caller,
+    places_here_and_elsewhere,
     places_of,
 )
 from zonesched.services.parent.opening import children_of
@@ -58,6 +59,7 @@ from zonesched.store.reservations import ReservationState
 from zonesched.store.store import Store, Transaction
 
 State = PlacementState
+_NOWHERE: Places = {}
 
 
 @dataclass(frozen=True)
@@ -108,20 +110,22 @@ def _place_all(
 
     `made`: the placements that were just written for some of them.
     """
-    at = _as_written(keys, made) or _read_places(zone.store, call, keys)
+    at, elsewhere = _as_written(keys, made), _NOWHERE
+    if not at:
+        at, elsewhere = _read_places(zone.store, call, keys)
     repeated = {p.key for p in at.values() if p is not None}.difference(p.key for p in made)
     while True:
         if intended := _read_unsent(zone.store, call, at, repeated):
             left_s = ends_at - zone.clock.monotonic()
             held = _send(zone, call, intended, left_s)
             all_held = len(held) == len(intended)
-            at = moved(at, held) if all_held else _read_places(zone.store, call, keys)
+            at = moved(at, held) if all_held else _read_places(zone.store, call, keys)[0]
         untried = _read_untried(zone, call, at)
         if not untried:
-            return answers(zone.clock, _with_one_end(zone.store, at), keys, REFUSED)
+            return answers(zone.clock, {**elsewhere, **_with_one_end(zone.store, at)}, keys, REFUSED)
         child_ids = children_of(e for build in untried for e in build.rest)
         zone.store.write(partial(_try_next, zone, call, keys, child_ids))
-        at = _read_places(zone.store, call, keys)
+        at, _ = _read_places(zone.store, call, keys)
 
 
 def _read_unsent(
@@ -151,8 +155,9 @@ def _as_written(keys: Sequence[Attempt], made: Sequence[Placement]) -> Places:
     return {key: by_uuid[key.uuid] for key in keys}
 
 
-def _read_places(store: Store, call: _Call, keys: Sequence[Attempt]) -> Places:
-    return store.read(lambda tx: places_of(tx, call.caller, call.reservation_id, keys))
+def _read_places(store: Store, call: _Call, keys: Sequence[Attempt]) -> tuple[Places, Places]:
+    """Read the places of attempts: of the call's reservation, and of others, which are answered alone."""
+    return store.read(lambda tx: places_here_and_elsewhere(tx, call.caller, call.reservation_id, keys))
 
 
 def _with_one_end(store: Store, at: Places) -> Places:
