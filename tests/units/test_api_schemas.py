@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.builders.spec_bodies import a_spec
 from zonesched.api.schemas.actions import ActionBody
 from zonesched.api.schemas.audit import ReportedAuditQuery
-from zonesched.api.schemas.builds import AttemptsBody, BuildBody
+from zonesched.api.schemas.builds import AttemptsBody, BuildBody, NamedBody
 from zonesched.api.schemas.fields import Limits, Schema
 from zonesched.api.schemas.flavors import ExtraSpecsBody, FlavorBody
 from zonesched.api.schemas.hosts import RegisterBody, ReportsBody
@@ -732,6 +732,19 @@ def test_builds_need_a_reservation() -> None:
 def test_attempts_are_named_in_full() -> None:
     refusal = refusal_of(AttemptsBody, {"builds": [{"uuid": UUID}]})
     assert (refusal.code, refusal.field) == ("missing_field", "builds.0.attempt")
+
+
+@pytest.mark.parametrize(("sizes", "is_taken"), [([1000], True), ([600, 400], True), ([600, 401], False)])
+def test_a_call_names_a_thousand_builds_over_all_its_boots(sizes: list[int], is_taken: bool) -> None:
+    boot = {"reservation_id": UUID, "request_spec": spec_to_wire(a_spec())}
+    boots = [{**boot, "builds": [{"uuid": UUID, "attempt": n} for n in range(size)]} for size in sizes]
+    body = {"boots": boots, "last": False}
+
+    if is_taken:
+        assert [len(one.builds) for one in validate(NamedBody, body, LIMITS).boots] == sizes
+    else:
+        refusal = refusal_of(NamedBody, body)
+        assert (refusal.code, refusal.field) == ("too_long", "boots")
 
 
 # -- validation of hostile bodies ends early ---------------------------------------------------------------

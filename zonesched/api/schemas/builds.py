@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from zonesched.api.schemas.body_limit import ATTEMPTS, BUILDS, NAMED, BodyLimit
-from zonesched.api.schemas.fields import Amount, FirstFault, Name, PerBuild, Schema, Text, Uuid
+from zonesched.api.schemas.fields import Amount, FirstFault, Name, PerBuild, Schema, Text, Uuid, refusal
 from zonesched.api.schemas.select import FlavorOfSpec, ImageOfSpec, KnownSpecBody, RequestSpecBody
 from zonesched.errors import BadRequest
 from zonesched.model.named_boot import NamedBoot
 from zonesched.model.placement import Attempt, Build
+
+MAX_NAMED = 1000
+"""The most builds that a call names, over all its boots."""
 
 ONLY_WITH_BLOB = frozenset({"uuid", "attempt", "name", "flavor_ref", "image_ref"})
 
@@ -116,11 +119,17 @@ class NamedBootItem(Schema):
 
     reservation_id: Uuid
     request_spec: KnownSpecBody
-    builds: Annotated[list[AttemptItem], Field(min_length=1, max_length=1000), FirstFault]
+    builds: Annotated[list[AttemptItem], Field(min_length=1, max_length=MAX_NAMED), FirstFault]
 
     def to_boot(self) -> NamedBoot:
         builds = tuple(Attempt(item.uuid, item.attempt) for item in self.builds)
         return NamedBoot(self.reservation_id, self.request_spec.to_spec(), builds)
+
+
+def _not_too_many(boots: list[NamedBootItem]) -> list[NamedBootItem]:
+    if sum(len(boot.builds) for boot in boots) > MAX_NAMED:
+        raise refusal("too_long", f"must have at most {MAX_NAMED} builds in all")
+    return boots
 
 
 class NamedBody(Schema):
@@ -128,5 +137,5 @@ class NamedBody(Schema):
 
     body_limit: ClassVar[BodyLimit] = NAMED
 
-    boots: Annotated[list[NamedBootItem], Field(max_length=20), FirstFault]
+    boots: Annotated[list[NamedBootItem], Field(max_length=20), FirstFault, AfterValidator(_not_too_many)]
     last: bool
