@@ -18,7 +18,7 @@ import orjson
 import plugin_pages
 import pytest
 
-from zonesched import conf
+from zonesched import conf, errors
 from zonesched.api.errors import _KIND_OF_STATUS
 from zonesched.api.openapi import document
 from zonesched.api.route import Route
@@ -260,6 +260,30 @@ def test_every_listed_code_is_used() -> None:
     listed = {cells[0].strip("`") for cells in rows(section(DOCS / "wire.md", "### Codes of errors"))}
     texts = set[str]().union(*(texts_in(parsed(path)) for path in SOURCES))
     assert listed - texts == set()
+
+
+NO_ANSWERS = (errors.ChildUnreachable,)
+"""Faults of a child, which are no answers to callers."""
+
+
+def raised() -> Iterator[tuple[str, int]]:
+    """Each code that is given to a fault where it is made, and the status of that fault."""
+    kinds = {name: kind for name, kind in vars(errors).items() if isinstance(kind, type)}
+    calls = (node for path in SOURCES for node in ast.walk(parsed(path)) if isinstance(node, ast.Call))
+    for call in calls:
+        made = kinds.get(getattr(call.func, "id", ""))
+        if made is not None and issubclass(made, errors.ZoneschedError) and made not in NO_ANSWERS:
+            for code in texts_in(*(given.value for given in call.keywords if given.arg == "code")):
+                yield code, made.kind.status
+
+
+def test_each_code_of_an_error_is_listed_with_its_status() -> None:
+    table = rows(section(DOCS / "wire.md", "### Codes of errors"))
+    # One without a status is of a command, or in the log alone.
+    listed = {cells[0].strip("`"): cells[1].split(", ") for cells in table if cells[1] != "-"}
+    printed = {cells[0].strip("`") for cells in table} - listed.keys()
+    wrong = {code for code, status in raised() if str(status) not in listed.get(code, [])}
+    assert wrong - printed == set()
 
 
 def codes_of(heading: str) -> set[str]:
