@@ -494,6 +494,21 @@ def test_an_action_that_is_over_and_open_is_found_and_ended(
     assert audit.run(node.zone) == []
 
 
+def test_a_server_that_ran_and_ended_by_its_drivers_word_is_not_said_to_be_unbuilt(
+    tree: Tree, node: Node, agent: PlayedAgent
+) -> None:
+    (uuid,) = booted(tree, agent)
+
+    ended = {"uuid": uuid, "attempt": 1, "state": "error", "reason": "process_lost"}
+    node.client("compute").post("/hosts/reports", {"service": "agent", "reports": [ended]})
+
+    fault = server(node, uuid)["fault"]
+    assert (fault["error_code"], fault["message"]) == (
+        "process_lost",
+        "The instance ran and ended by itself on its host.",
+    )
+
+
 def test_servers_are_listed_by_the_status_they_show(tree: Tree, node: Node, agent: PlayedAgent) -> None:
     running, stopped, rebooting = booted(tree, agent, 3)
     act(node, stopped, STOP)

@@ -145,7 +145,7 @@ def view(zone: Zone, caller: Caller, found: Found, *, stale: bool) -> ServerView
         host_name=host.name if host and is_admin else "",
         instance_name=f"{instance.uuid}.{instance.attempt}" if host and is_admin else "",
         fault_code=instance.reason if is_error else "",
-        fault_message=faults.message(instance.reason, found.why) if is_error else "",
+        fault_message=_fault_message(found) if is_error else "",
         stale=stale,
         sent=found.sent,
         child_name=_child_name(zone.children, found) if is_admin else "",
@@ -161,6 +161,12 @@ def view(zone: Zone, caller: Caller, found: Found, *, stale: bool) -> ServerView
         host_status=_host_status(zone, found.agents[host.service_id], host) if host and is_admin else "",
         fault_details=faults.details(instance.reason, found.why) if is_error and is_admin else "",
     )
+
+
+def _fault_message(found: Found) -> str:
+    # The place of an instance that was never built has failed, and was not released.
+    was_built = found.place is not None and found.place.state in (State.RELEASING, State.RELEASED)
+    return faults.message(found.instance.reason, found.why, was_built=was_built)
 
 
 def _agents(tx: Transaction, hosts: Iterable[HostAdminState]) -> Mapping[str, Service]:

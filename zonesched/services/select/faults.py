@@ -36,9 +36,13 @@ MESSAGES = {
 """Messages by the stable reason code of an ERROR instance."""
 
 
-def message(reason: str, why: DecisionTrace) -> str:
-    """Make one or two sentences: the fault, and the codes of refusals or the filter that failed."""
-    text = MESSAGES.get(reason, "The instance could not be built.")
+def message(reason: str, why: DecisionTrace, *, was_built: bool) -> str:
+    """Make one or two sentences: the fault, and the codes of refusals or the filter that failed.
+
+    A driver's own code says no more than whether the instance ran before.
+    """
+    unknown = MESSAGES["ended_on_host"] if was_built else "The instance could not be built."
+    text = MESSAGES.get(reason, unknown)
     names = refused_by(reason, why)
     if not names:
         return text
