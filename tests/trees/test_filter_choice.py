@@ -410,7 +410,10 @@ def test_only_an_admin_chooses_filters(tree: Tree) -> None:
     assert (unknown.status, unknown.json["badRequest"]["error_code"]) == (400, "filter_unknown")
 
 
-@pytest.mark.parametrize("value", [[], "", 5, None, {"a": 1}, ["r1", 5], ["r1"] * 1001])
+NO_NAMES: list[Any] = [[], "", 5, None, {"a": 1}, ["r1", 5], ["r1"] * 1001, "x" * 256, "r1\n", ["r\u202e1"]]
+
+
+@pytest.mark.parametrize("value", NO_NAMES)
 def test_names_of_another_form_are_refused_by_their_hint(tree: Tree, value: Any) -> None:
     answer = boot(tree, {"force_hosts": value, "colour": "red"})
     assert answer.status == 400

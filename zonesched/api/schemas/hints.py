@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, Literal
@@ -12,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, TypeAda
 
 from zonesched.api.schemas.fields import MAX_ITEMS, FreeJson, Schema, Text, Uuid, refusal
 from zonesched.errors import BadRequest, ZoneschedError
+from zonesched.model.controls import CONTROLS
 from zonesched.model.own_zone import NAME_HINTS, OWN_HINTS
 from zonesched.model.request_spec import Policy
 
@@ -19,6 +21,8 @@ UNSUPPORTED_HINTS = ("target_cell", "different_cell")
 """OpenStack's hints that nothing here can honour."""
 
 MAX_HOSTS = 1000
+
+_NAME = re.compile(rf"[^{CONTROLS}]{{1,255}}\Z")
 
 _CONSUMED = {"group", "group_policy", "query"}
 
@@ -116,4 +120,4 @@ def no_hints() -> SchedulerHints:
 
 def _are_names(value: Any) -> bool:
     names = value if isinstance(value, list) else [value]
-    return 0 < len(names) <= MAX_HOSTS and all(isinstance(name, str) and name for name in names)
+    return 0 < len(names) <= MAX_HOSTS and all(isinstance(name, str) and _NAME.match(name) for name in names)
