@@ -18,6 +18,13 @@ GRACE_S = 4.0
 
 THERE = ("intended", "held", "confirming", "confirmed")
 
+_OVER = (
+    "SELECT p.uuid, p.number FROM placements p WHERE p.state = 'held' AND p.hold_expires_at <= :now"
+    # A zone that has not listened gives an agent more time to leave a host: the place of the move waits.
+    " AND NOT EXISTS (SELECT 1 FROM moves m WHERE m.uuid = p.uuid AND m.to_number = p.number"
+    " AND m.state = 'leaving' AND m.next_step_at > :now)"
+)
+
 
 class Holds:
     """Listens to what zones answer to cancels, and looks how long holds stay."""
@@ -73,9 +80,7 @@ class Holds:
     def look_at_time(self, zone: str, rows: sqlite3.Connection, zone_now: float) -> Iterator[str]:
         """Now and then: `zone_now` is what the zone's clock says."""
         now, before = self._stage.baton.now, self._over_since[zone]
-        over = rows.execute(
-            "SELECT uuid, number FROM placements WHERE state = 'held' AND hold_expires_at <= ?", (zone_now,)
-        ).fetchall()
+        over = rows.execute(_OVER, {"now": zone_now}).fetchall()
         self._over_since[zone] = {key: before.get(key, now) for key in over}
         calm_since = self._stage.troubled_until.get(zone, 0.0)
         for (uuid, number), since in self._over_since[zone].items():
