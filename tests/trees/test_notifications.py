@@ -20,7 +20,7 @@ from tests.builders.migrated import a_database
 from tests.builders.moving import act, on_h1, states
 from tests.builders.one_zone import AGENT, KEY, a_form, a_zone, add_hosts, boot_on, instance_of
 from tests.builders.played_agent import PlayedAgent
-from tests.builders.tree import Tree, a_host
+from tests.builders.tree import Node, Tree, a_host
 from zonesched import conf as options
 from zonesched.api.metrics import ApiMetrics
 from zonesched.broker.contract import BOOTS, HOSTS, BrokerUnavailable, Kind, NoBroker, Notification, key_of
@@ -151,6 +151,14 @@ class TwoAgents:
         act(self.node, self.uuid, action)
         self.tree.settle(1)
 
+    def resize(self) -> None:
+        """Resize the server up to its owner's answer, of which nobody was told yet."""
+        self.node.client().post("/flavors", {"flavor": {"name": "large", "vcpus": 2, "ram": 512, "disk": 1}})
+        self.begin({"resize": {"flavorRef": "large"}})
+        self.old.converge()
+        self.new.converge()
+        self.told()
+
     def told(self) -> list[Notification]:
         """What was sent since the last call."""
         return told(self.node.zone, self.exchange)
@@ -230,16 +238,24 @@ class TestTelling:
 
     def test_a_confirmed_resize_is_told_to_the_agent_of_the_old_host(self, tmp_path: Path) -> None:
         scene = TwoAgents(tmp_path)
-        large = {"name": "large", "vcpus": 2, "ram": 512, "disk": 1}
-        scene.node.client().post("/flavors", {"flavor": large})
-        scene.begin({"resize": {"flavorRef": "large"}})
-        scene.old.converge()
-        scene.new.converge()
-        scene.told()
+        scene.resize()
 
         assert act(scene.node, scene.uuid, {"confirmResize": None}).status == 204
 
         assert WORK in scene.told()
+
+    def test_a_resized_server_that_its_new_host_loses_is_told_to_the_agent_of_the_old_host(
+        self, tmp_path: Path
+    ) -> None:
+        scene = TwoAgents(tmp_path)
+        scene.resize()
+
+        # A report twice in one call is of no more than one loss.
+        scene.new.report([{"uuid": scene.uuid, "attempt": 2, "state": state} for state in ("error", "gone")])
+
+        assert WORK in scene.told()
+        scene.old.converge()
+        assert states(scene.node, scene.uuid) == ["released", "released"]
 
     def test_what_hosts_are_is_told_to_every_process(self, zone: Zone, exchange: Exchange) -> None:
         (one,) = add_hosts(zone, a_form("h1"))

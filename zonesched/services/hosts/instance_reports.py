@@ -143,7 +143,8 @@ def _arriving(
 ) -> tuple[Move | None, bool]:
     """Return the move after a report on its new place, and whether that is all that the report says."""
     if move.state is MoveState.VERIFYING and reported.state in (AgentState.ERROR, AgentState.GONE):
-        moving.lose(tx, change, move)
+        # The agent of the old host is woken, as for each step.
+        return moving.lose(tx, change, move), False
     if move.state is not MoveState.ARRIVING:
         return None, False
     match reported.state:

@@ -77,10 +77,15 @@ def confirm(tx: Transaction, change: int, move: Move, now: float) -> Move | None
     return end(tx, change, move, MoveState.DONE, "", now)
 
 
-def lose(tx: Transaction, change: int, move: Move) -> None:
-    """Give up the old place of a resized instance that its new host has lost; its owner sees an error."""
+def lose(tx: Transaction, change: int, move: Move) -> Move | None:
+    """Give up the old place of a resized instance that its new host has lost; its owner sees an error.
+
+    Return None where an earlier report of the same call has done so.
+    """
     old, _ = places_of(tx, move)
-    placements.move(tx, change, old, State.RELEASING, reason="moved")
+    if old.state is not State.PARKED:
+        return None
+    return move if placements.move(tx, change, old, State.RELEASING, reason="moved") else None
 
 
 def turn_back(tx: Transaction, change: int, move: Move, reason: str, now: float) -> Move | None:
