@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.builders.boots import FLAVOR, boot, counts
+from tests.builders.boots import FLAVOR, boot, counts, the_boot
+from tests.builders.moving import add_host
 from tests.builders.played_agent import PlayedAgent
 from tests.builders.tree import Tree, a_host
 from zonesched.services import background
-from zonesched.services.hosts import services
+from zonesched.services.hosts import hosts, services
 from zonesched.services.placing import build_timeouts
 from zonesched.services.state.listening import Gap, Listened
 from zonesched.services.zone import Zone
@@ -70,6 +71,34 @@ def is_up(zone: Zone) -> bool:
     return agent.is_up
 
 
+def set_back(folder: Path) -> Tree:
+    """A zone whose clock was set back since any agent called; that of `h2` has been down for long."""
+    tree = a_zone_that_listens(folder)
+    add_host(tree.nodes["root"], "h2")
+    tree.nodes["root"].zone.heartbeats.write()
+    listen(tree, DOWN_TIME_S + 10)
+    heard(tree)
+    tree.clock.set_to(tree.clock.now() - 2 * PAUSE_S)
+    return tree
+
+
+def test_a_clock_that_is_set_back_makes_no_agent_down(tmp_path: Path) -> None:
+    tree = set_back(tmp_path)
+    boot(tree, num_instances=1)
+    background.work_on_boots(tree.nodes["root"].zone)
+    zone = tree.nodes["root"].zone
+    assert {host.name: host.is_up for host in hosts.list_hypervisors(zone)} == {"h1": True, "h2": False}
+    assert counts(tree, the_boot(tree)) == {"BUILD": 1}
+
+
+def test_an_agent_that_is_silent_since_the_clock_was_set_back_is_down_in_time(tmp_path: Path) -> None:
+    tree = set_back(tmp_path)
+    listen(tree, DOWN_TIME_S - 10)
+    assert is_up(tree.nodes["root"].zone)
+    listen(tree, 30)
+    assert not is_up(tree.nodes["root"].zone)
+
+
 class TestListened:
     def test_a_gap_counts_for_nobody_and_is_forgotten_in_time(self) -> None:
         listened = Listened(100.0).go_on(110.0, LATE_S).go_on(150.0, LATE_S)
@@ -82,7 +111,7 @@ class TestListened:
         assert [listened.stretched(s) for s in (5.0, 15.0)] == [65.0, 105.0]
 
     def test_a_clock_that_was_set_back_begins_anew(self) -> None:
-        assert Listened(100.0, (Gap(50.0, 99.0),)).go_on(80.0, LATE_S) == Listened(80.0)
+        assert Listened(100.0, (Gap(50.0, 99.0),)).go_on(80.0, LATE_S) == Listened(80.0, ahead_s=20.0)
 
 
 @pytest.mark.parametrize("host_source", ["memory", "sql"])

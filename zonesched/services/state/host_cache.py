@@ -231,7 +231,7 @@ class HostCache:
         before, self._down_time_s = self._down_time_s, self._listening.down_time_s()
         changed = forced != beats.forced_down or before != self._down_time_s
         if set_back or risen or changed or now >= self._next_down_at:
-            self._judge_services(now)
+            self._judge_services()
 
     def _read_everything(self) -> Watermark:
         self._page_after = ""
@@ -265,14 +265,14 @@ class HostCache:
         self._turn_s = REREAD_S / (len(self._table) // TURN + 1)
         self._turn_at = self._clock.monotonic() + self._turn_s
 
-    def _judge_services(self, now: float) -> None:
-        down_time_s = self._down_time_s
+    def _judge_services(self) -> None:
+        liveness = self._listening.liveness()
         up = {
-            service: service not in self._forced_down and services.is_up(at, now, down_time_s)
+            service: service not in self._forced_down and liveness.is_up(at)
             for service, at in self._beat_at.items()
         }
-        living = [at for service, at in self._beat_at.items() if up[service]]
-        self._next_down_at = min(living, default=now) + down_time_s
+        living = [liveness.heard_at(at) for service, at in self._beat_at.items() if up[service]]
+        self._next_down_at = min(living, default=liveness.now) + liveness.down_time_s
         if up != self._up:
             self._table.set_services_up(up)
             self._up = up

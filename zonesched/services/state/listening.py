@@ -30,19 +30,23 @@ class Gap:
 
 @dataclass(frozen=True)
 class Listened:
-    """Time in which a process has listened: all `until` now, in epoch seconds, but these last gaps."""
+    """Time in which a process has listened: all `until` now, in epoch seconds, but these last gaps.
+
+    `ahead_s`: seconds by which the clock was ahead before it was last set back.
+    """
 
     until: float
     gaps: tuple[Gap, ...] = ()
+    ahead_s: float = 0.0
 
     def go_on(self, now: float, late_s: float) -> Listened:
         """Go on until now: over a gap if that is late."""
         if now < self.until:
             # The clock was set back: the times of gaps are those of another clock.
-            return Listened(now)
+            return Listened(now, ahead_s=self.until - now)
         if now - self.until <= late_s:
             return replace(self, until=now)
-        return Listened(now, (*self.gaps, Gap(self.until, now))[-MAX_GAPS:])
+        return replace(self, until=now, gaps=(*self.gaps, Gap(self.until, now))[-MAX_GAPS:])
 
     def stretched(self, seconds: float) -> float:
         """Return the seconds until now that hold so many of listening."""
@@ -51,6 +55,27 @@ class Listened:
             if gap.ended_at > self.until - total:
                 total += gap.ended_at - gap.began_at
         return total
+
+
+@dataclass(frozen=True)
+class Liveness:
+    """Rule that tells who is up at one moment, `now` in epoch seconds; `ahead_s` as in `Listened`."""
+
+    now: float
+    down_time_s: float
+    ahead_s: float = 0.0
+
+    def heard_at(self, last_seen_at: float) -> float:
+        """Return the time of a heartbeat by the present clock, also where it was written before a set-back.
+
+        Without that, every agent would be down from the moment of the set-back until its next call.
+        """
+        is_of_the_fast_clock = last_seen_at > self.now + self.down_time_s
+        return last_seen_at - self.ahead_s if is_of_the_fast_clock else last_seen_at
+
+    def is_up(self, last_seen_at: float) -> bool:
+        """Tell whether a service with this last heartbeat is up."""
+        return services.is_up(self.heard_at(last_seen_at), self.now, self.down_time_s)
 
 
 class Listening:
@@ -79,10 +104,17 @@ class Listening:
         """Return the seconds without a heartbeat after which an agent is down now."""
         return self.stretched(self._down_time_s)
 
+    def liveness(self) -> Liveness:
+        """Return the rule that tells who is up now."""
+        now, listened = self._clock.now(), self._listened
+        if listened is None:
+            return Liveness(now, self._down_time_s)
+        listened = self._until(now, listened)
+        return Liveness(now, listened.stretched(self._down_time_s), listened.ahead_s)
+
     def hears(self, service: Service) -> bool:
         """Tell whether a service is up, by its heartbeats and its admin state."""
-        is_up = services.is_up(service.last_seen_at, self._clock.now(), self.down_time_s())
-        return is_up and not service.forced_down
+        return self.liveness().is_up(service.last_seen_at) and not service.forced_down
 
     def _until(self, now: float, listened: Listened) -> Listened:
         return listened.go_on(now, self._down_time_s * LATE)
