@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.builders.real_processes import eventually, free_port
+from tests.builders.real_processes import children_of, eventually, free_port
 from tests.builders.zone_processes import answers, write_conf
 from zonesched.compute.credentials import read_credentials
 
@@ -94,3 +95,38 @@ def test_a_connection_that_makes_room_while_it_sends_is_closed_once(zone: Served
         assert opened[KEPT - 1].recv(65536)
         assert zone.has_its_worker()
     eventually("it has closed all of them, each once", lambda: zone.connections() == 1)
+
+
+FEW_FILES = 96
+
+
+@pytest.mark.slow
+@pytest.mark.once
+def test_more_connections_than_files_may_be_open_end_no_zone(tmp_path: Path) -> None:
+    # given a zone that may open few files
+    port = free_port()
+    conf = write_conf(tmp_path, port)
+    url = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "zonesched.serving", "--config-file", str(conf)]
+    with (tmp_path / "log").open("w") as log:
+        zone = subprocess.Popen(
+            command,
+            stdout=log,
+            stderr=log,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (FEW_FILES, FEW_FILES)),
+        )
+    with ExitStack() as ending:
+        ending.callback(zone.wait, 60)
+        ending.callback(zone.terminate)
+        eventually("the zone answers", lambda: answers(url))
+        worker = children_of(zone.pid)
+        # when strangers hold far more connections
+        for _ in range(3 * FEW_FILES):
+            one = socket.create_connection(("127.0.0.1", port), 20)
+            ending.callback(one.close)
+            one.sendall(REQUEST[:20])
+        # then it serves on, with files left for its database
+        assert answers(url)
+        assert children_of(zone.pid) == worker
+        assert len(os.listdir(f"/proc/{next(iter(worker))}/fd")) < FEW_FILES
+    assert "Traceback" not in (tmp_path / "log").read_text()

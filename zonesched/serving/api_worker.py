@@ -35,6 +35,7 @@ from zonesched.serving.connection_loop import PIECE_BYTES, ConnectionLoop
 from zonesched.serving.fair_queue import FairQueue
 from zonesched.serving.gauges import Load, ServerGauges
 from zonesched.serving.master import CONNECTIONS_S, Progress, release_signals
+from zonesched.serving.open_files import OUT_OF_FILES
 from zonesched.serving.reading_threads import ReadingThreads
 from zonesched.serving.refusals import HEAD_TOO_LARGE, LINE_TOO_LONG, TOO_MANY, fault_of, refusal
 from zonesched.serving.request_bytes import RequestBytes
@@ -107,7 +108,10 @@ class GatheringWorker(ConnectionLoop):
         try:
             accepted, address = listener.accept()
         except OSError as error:
-            if error.errno not in (errno.EAGAIN, errno.ECONNABORTED, errno.EWOULDBLOCK):
+            if error.errno in OUT_OF_FILES:
+                # The caller waits in the queue of the socket, and is accepted in the next round.
+                self._make_room()
+            elif error.errno not in (errno.EAGAIN, errno.ECONNABORTED, errno.EWOULDBLOCK):
                 raise
             return
         sock = self._new_socket(accepted, self._clock)

@@ -26,7 +26,7 @@ from zonesched.dashboard.mounting import add_dashboard
 from zonesched.errors import ConfigError, DatabaseFull
 from zonesched.services import background
 from zonesched.services.zone import Zone
-from zonesched.serving import tls
+from zonesched.serving import open_files, tls
 from zonesched.serving.early_signals import EarlySignals
 from zonesched.serving.master import GRACEFUL_S, Master
 
@@ -42,7 +42,7 @@ IDLE_CONNECTION_S = 75
 """Seconds to keep an idle connection: longer than callers do, so that they close it."""
 
 MAX_CONNECTIONS = 2000
-"""Max connections; a further one replaces the one that has waited longest."""
+"""Max connections, fewer where few files may be open; a further one replaces the one that waited longest."""
 
 SCHEME_HEADERS = {"X-FORWARDED-PROTO": "https"}
 """Header with which a proxy says that its caller came by https."""
@@ -161,7 +161,7 @@ class Server(BaseApplication):  # type: ignore[misc]
             "bind": f"{host}:{self._conf.bind_port}",
             "workers": 1,
             "worker_class": "zonesched.serving.api_worker.GatheringWorker",
-            "worker_connections": MAX_CONNECTIONS,
+            "worker_connections": open_files.connections(MAX_CONNECTIONS),
             "threads": self._conf.api_threads,
             "timeout": START_S,
             "graceful_timeout": GRACEFUL_S,
