@@ -671,6 +671,40 @@ class TestAgent:
         assert zone.hosts == ["h1"]
         assert set(zone.status.values()) == {"ACTIVE"}
 
+    def test_it_says_once_that_its_zone_was_restored_and_not_that_this_was_just_now(
+        self, clock: FakeClock, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        # given a zone that compares its rows for a while
+        class Restored(ZoneStandIn):
+            told = 0
+            compares = False
+
+            def fetch(self) -> Fetched:
+                if self.compares:
+                    raise ZoneRefused(503, "zone_restored", "It compares.", "")
+                return replace(super().fetch(), incarnation="f" * 32)
+
+            def tell(self, running: Sequence[Running]) -> None:
+                self.told += 1
+
+        zone = Restored()
+        agent = self.agent(zone, clock)
+        self.run(agent, clock, 1)
+        caplog.set_level("INFO")
+        zone.compares = True
+        self.run(agent, clock, 100)
+        assert zone.told > 5
+        # then it says so once, as does an agent that starts long afterwards
+        assert [record.getMessage() for record in caplog.records] == [
+            "the zone refused (503 zone_restored): It compares; retrying"
+        ]
+        caplog.clear()
+        self.run(self.agent(Restored(), clock), clock, 100)
+        assert [record.getMessage() for record in caplog.records] == [
+            "registered 1 hosts",
+            "the zone was restored from a copy, now or earlier: reported what runs here to it",
+        ]
+
     def test_it_beats_only_where_it_has_nothing_else_to_call_for(self, clock: FakeClock) -> None:
         often, seldom = ZoneStandIn(), ZoneStandIn()
         self.run(self.agent(often, clock), clock, 61)

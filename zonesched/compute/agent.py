@@ -298,6 +298,8 @@ class Agent:
         if fetched.incarnation == self._told_to:
             return fetched
         self._tell()
+        # An agent that has just started cannot tell whether it was before that.
+        log.info("the zone was restored from a copy, now or earlier: reported what runs here to it")
         self._told_to = fetched.incarnation
         return self._zone.fetch()
 
@@ -306,7 +308,6 @@ class Agent:
         self.zone = self._zone.register(self._hosts, self._promise_s())
         self._zone.tell(running(self.state, self._listed))
         self.state = reported_again(self.state)
-        log.info("the zone was restored from a copy: reported %d instances to it", len(self.state.instances))
 
     def _bring_consoles(self) -> None:
         """Send the outputs asked for; the zone asks again at the next poll for what does not arrive."""
