@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders.boots import FLAVOR, boot, counts, the_boot
+from tests.builders.boots import FLAVOR, boot, counts, rows, the_boot
 from tests.builders.moving import add_host
 from tests.builders.played_agent import PlayedAgent
 from tests.builders.tree import Tree, a_host
@@ -89,6 +89,25 @@ def test_a_clock_that_is_set_back_makes_no_agent_down(tmp_path: Path) -> None:
     zone = tree.nodes["root"].zone
     assert {host.name: host.is_up for host in hosts.list_hypervisors(zone)} == {"h1": True, "h2": False}
     assert counts(tree, the_boot(tree)) == {"BUILD": 1}
+
+
+def test_a_build_that_no_agent_has_fetched_when_the_clock_is_set_back_stays_where_it_is(
+    tmp_path: Path,
+) -> None:
+    tree = a_zone_that_listens(tmp_path)
+    zone = tree.nodes["root"].zone
+    boot(tree, num_instances=1)
+    background.work_on_boots(zone)
+
+    tree.clock.set_to(tree.clock.now() - 2 * PAUSE_S)
+    build_timeouts.end_lost_builds(zone)
+    assert rows(tree, "root", "SELECT state, reason FROM placements") == [("confirmed", "")]
+
+    # Until its agent has been silent for too long.
+    listen(tree, DOWN_TIME_S + 20)
+    build_timeouts.end_lost_builds(zone)
+    background.work_on_boots(zone)
+    assert counts(tree, the_boot(tree)) == {"ERROR": 1}
 
 
 def test_an_agent_that_is_silent_since_the_clock_was_set_back_is_down_in_time(tmp_path: Path) -> None:

@@ -38,7 +38,10 @@ _DOWN_SERVICES = sa.select(_service.id).where(
     sa.or_(
         _service.forced_down,
         _service.last_seen_at < sa.bindparam("heard_after"),
-        _service.last_seen_at > sa.bindparam("heard_before"),
+        sa.and_(
+            _service.last_seen_at > sa.bindparam("heard_before"),
+            sa.not_(_service.last_seen_at.between(sa.bindparam("fast_after"), sa.bindparam("fast_before"))),
+        ),
     )
 )
 # Two parts, each by an index: hosts are many, and few are down.
@@ -55,12 +58,14 @@ class Bounds:
     """Times in epoch seconds.
 
     A build placed before `placed_before` is overdue; an agent is down unless its last heartbeat is between
-    `heard_after` and `heard_before`.
+    `heard_after` and `heard_before`, or was written within that time by a clock that was `ahead_s` ahead and
+    has been set back since.
     """
 
     placed_before: float
     heard_after: float
     heard_before: float
+    ahead_s: float
 
 
 def lost(tx: Connection, bounds: Bounds, limit: int) -> list[str]:
@@ -69,7 +74,9 @@ def lost(tx: Connection, bounds: Bounds, limit: int) -> list[str]:
     if overdue:
         return [row.uuid for row in overdue]
     # Starts from the hosts that are down, mostly none: builds may be many.
-    down = _DOWN_HOSTS.all(tx, heard_after=bounds.heard_after, heard_before=bounds.heard_before)
+    after, before = bounds.heard_after, bounds.heard_before
+    fast = {"fast_after": after + bounds.ahead_s, "fast_before": before + bounds.ahead_s}
+    down = _DOWN_HOSTS.all(tx, heard_after=after, heard_before=before, **fast)
     if not down:
         return []
     return [row.uuid for row in _UNFETCHED.all(tx, hosts=[row.id for row in down], max_rows=limit)]

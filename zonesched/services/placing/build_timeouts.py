@@ -43,12 +43,14 @@ def _bounds(zone: Zone) -> Bounds:
     # After a start, heartbeats are outdated, and builds that ended meanwhile are not reported yet: agents get
     # time to call again.
     is_new = zone.clock.monotonic() - zone.opened_at < conf.service_down_time
-    silence_s = math.inf if is_new else zone.listening.down_time_s()
+    liveness = zone.listening.liveness()
+    silence_s = math.inf if is_new else liveness.down_time_s
     build_s = math.inf if is_new else zone.listening.stretched(conf.instance_build_timeout)
     return Bounds(
         placed_before=now - build_s,
         heard_after=now - silence_s,
         heard_before=now + silence_s,
+        ahead_s=liveness.ahead_s,
     )
 
 
