@@ -26,6 +26,7 @@ from zonesched.zones.address import AddressGuard, AddressRefused, parse_api_url,
 from zonesched.zones.call import BoundCall, Call, Reply, Rest, invalid, late, not_secured, unreachable
 from zonesched.zones.connections import CheckedAdapter, PreparedCall, TlsFiles
 from zonesched.zones.ready_calls import Begun, ReadyCalls, Unsent
+from zonesched.zones.refusal_lines import RefusalLines
 from zonesched.zones.resolver import Resolver, SystemResolver
 
 log = logging.getLogger(__name__)
@@ -73,6 +74,7 @@ class HttpTransport:
         self._clock = clock
         self._guard = guard
         self._resolver = resolver
+        self._lines = RefusalLines(log, clock)
 
     @classmethod
     def from_conf(
@@ -138,7 +140,9 @@ class HttpTransport:
         except (TimeoutError, requests.Timeout):
             raise late() from None
         except AddressRefused as refused:
-            log.warning("a child is not called: its URL cannot be used: %s", refused)
+            # It may be spelled wrongly: no more than the text before its path names the child.
+            base = "/".join(call.url.split("/", 3)[:3])
+            self._lines.warn(base, f"a child is not called: its URL cannot be used: {refused}")
             raise unreachable() from None
         except http.client.RemoteDisconnected:
             raise unreachable() from None
@@ -151,7 +155,8 @@ class HttpTransport:
             if (why := _why_not_secured(error)) is None:
                 raise unreachable() from None
             endpoint, _ = split_call_url(call.url)
-            log.warning("the child zone at %s is not reached by TLS: %s", endpoint.text, why)
+            line = f"the child zone at {endpoint.text} is not reached by TLS: {why}"
+            self._lines.warn(endpoint.text, line)
             raise not_secured() from None
 
     def check_url(self, unverified: str, timeout_s: float) -> str:
