@@ -308,6 +308,20 @@ class TestRedis:
             one.beat()
             assert zone.members() == {"compute.one"}
 
+    def test_a_member_of_another_zone_with_the_same_name_keeps_no_silent_one_in(self, server: Server) -> None:
+        url = f"redis://127.0.0.1:{server.port}"
+        zone = open_group(url, "zone-5", "", 1.0)
+        silent, other = (open_group(url, name, MEMBER, 1.0) for name in ("zone-5", "zone-6"))
+        with closing(zone), closing(silent), closing(other):
+            silent.beat()
+            assert zone.members() == {MEMBER}
+
+            def is_out() -> bool:
+                other.beat()
+                return not zone.members()
+
+            eventually("the silent one is out", is_out, timeout_s=5)
+
     def test_one_that_lost_everything_has_its_members_again_when_they_beat(self, server: Server) -> None:
         url = f"redis://127.0.0.1:{server.port}"
         zone, agent = open_group(url, "zone-3", "", 60.0), open_group(url, "zone-3", MEMBER, 60.0)

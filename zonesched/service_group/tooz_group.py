@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import math
 from contextlib import suppress
@@ -27,7 +28,11 @@ class ToozGroup:
     def __init__(self, url: str, group: str, member: str, lives_s: float) -> None:
         self._url = _for_tooz(url, lives_s)
         self._group = group.encode()
-        self._member = member.encode()
+        # Redis and memcached keep one heartbeat for each name, whatever its group: an agent of another zone
+        # with the same name would keep this one's dead agent up.
+        # A short part of a name: memcached takes keys of 250 bytes.
+        self._prefix = f"{hashlib.sha256(self._group).hexdigest()[:16]}."
+        self._member = f"{self._prefix}{member}".encode()
         self._coordinator: Any = None
 
     def beat(self) -> None:
@@ -51,7 +56,7 @@ class ToozGroup:
                 return frozenset()
         except Exception as error:
             raise self._unavailable(error) from error
-        return frozenset(one.decode(errors="replace") for one in found)
+        return frozenset(one.decode(errors="replace").removeprefix(self._prefix) for one in found)
 
     def close(self) -> None:
         coordinator, self._coordinator = self._coordinator, None
