@@ -20,7 +20,7 @@ from tests.builders.migrated import a_database
 from tests.builders.moving import act, on_h1, states
 from tests.builders.one_zone import AGENT, KEY, a_form, a_zone, add_hosts, boot_on, instance_of
 from tests.builders.played_agent import PlayedAgent
-from tests.builders.tree import Node, Tree, a_host
+from tests.builders.tree import Tree, a_host
 from zonesched import conf as options
 from zonesched.api.metrics import ApiMetrics
 from zonesched.broker.contract import BOOTS, HOSTS, BrokerUnavailable, Kind, NoBroker, Notification, key_of
