@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tests.builders.one_zone import AGENT, a_form
-from tests.interleaving import catalog, child_kinds, operator_kinds, owner_kinds
+from tests.interleaving import catalog, child_kinds, operator_kinds, owner_kinds, silence_kinds
 from tests.interleaving.scene import (
     ADMIN,
     ARRIVING,
@@ -157,6 +157,16 @@ def _lost(scene: Scene, zone: Zone, number: int) -> object:
         AgentReport(ARRIVING, 2, AgentState.ERROR, "build_failed"),
         AgentReport(LEAVING, 1, AgentState.GONE),
     ]
+    return hosts.report(zone, AGENT, "agent", reports)
+
+
+def _resized_lost(scene: Scene, zone: Zone, number: int) -> object:
+    return hosts.report(zone, AGENT, "agent", [AgentReport(RESIZED, 2, AgentState.GONE)])
+
+
+def _resized_gone(scene: Scene, zone: Zone, number: int) -> object:
+    """Report what follows the end of a resize, whichever it is: one of its two places is empty."""
+    reports = [AgentReport(RESIZED, 1, AgentState.GONE), AgentReport(RESIZED, 2, AgentState.ACTIVE)]
     return hosts.report(zone, AGENT, "agent", reports)
 
 
@@ -311,6 +321,8 @@ KINDS: Mapping[str, Kind] = {
         Kind("resize_confirmed", _acts(Action.CONFIRM_RESIZE, RESIZED)),
         Kind("resize_reverted", _acts(Action.REVERT_RESIZE, RESIZED)),
         Kind("resize_confirmed_by_time", _confirms_overdue),
+        Kind("resized_lost", _resized_lost),
+        Kind("resized_gone", _resized_gone),
         Kind("delete_resized", _owner_deletes(RESIZED)),
         Kind("hold_on_empty", _hold("empty")),
         Kind("hold_next", _hold("next")),
@@ -339,7 +351,7 @@ KINDS: Mapping[str, Kind] = {
         *(Kind(name, act) for name, act in operator_kinds.ACTS.items()),
         *(
             Kind(name, act, damage, looks_again=name == "unshelved")
-            for name, (act, damage) in {**child_kinds.ACTS, **owner_kinds.ACTS}.items()
+            for name, (act, damage) in {**child_kinds.ACTS, **owner_kinds.ACTS, **silence_kinds.ACTS}.items()
         ),
     )
 }

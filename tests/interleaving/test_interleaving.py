@@ -73,6 +73,10 @@ SECOND = {
     "group_deleted+group_deleted": "2a1b1a2b",
     "parent_limited+parent_user_deleted": "2a9b7a",
     "arrivals_evacuated+move_reported": "4b5a23b33a",
+    "aggregate_ratio+aggregate_named": "1a1b14a14b",
+    "aggregate_deleted+aggregate_deleted": "3a1b2a1b",
+    "silent_host_evacuated+agent_back": "19a14b62a",
+    "silent_server_evacuated+agent_back": "13a14b18a",
 }
 
 

@@ -181,6 +181,14 @@ def test_numbers_go_on_from_those_that_another_server_gave(tmp_path: Path) -> No
     assert list(changes.uses.ids) == [host_id]
 
 
+def test_a_start_that_no_row_is_ahead_of_raises_no_number(tmp_path: Path) -> None:
+    counter = "SELECT value FROM counters WHERE name = 'changes'"
+    for _ in range(3):
+        add_hosts(a_zone(tmp_path), a_form("h1"))
+
+    assert ask(tmp_path / "zone.sqlite", counter) == [(0,)]
+
+
 def test_who_leaves_a_groups_place_waits_for_who_comes(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
     (host_id,) = add_hosts(zone, a_form("h1"))

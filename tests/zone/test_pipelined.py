@@ -17,6 +17,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from tests.builders.migrated import a_database
 from tests.builders.postgresql import databases
 from tests.builders.stores import open_store
+from zonesched.store import postgresql
 from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, one_of, run_text
 from zonesched.store.store import Store, StoreError, Transaction
@@ -126,6 +127,29 @@ def test_a_server_that_is_gone_without_a_word_is_noticed(
         ]
     store.close()
     assert found == [idle_s, unanswered_ms]
+
+
+@pytest.mark.parametrize(("query", "limit_s"), [("", "10"), ("connect_timeout=77", "77")])
+def test_a_machine_that_answers_no_connection_is_noticed(path: Path, query: str, limit_s: str) -> None:
+    store = Store.open(sa.make_url(a_database(path)).update_query_string(query).render_as_string(False))
+    with store.engine.connect() as tx:
+        connection: Any = tx.connection.dbapi_connection
+        found = connection.info.get_parameters()
+    store.close()
+
+    assert found["connect_timeout"] == limit_s
+
+
+def test_a_server_that_does_not_tell_how_far_its_log_is_written_is_known_and_used(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgresql, "_WRITTEN", "SELECT is_not_there()")
+    store.engine.dispose()
+    with store.engine.connect() as tx:
+        connection: Any = tx.connection.dbapi_connection
+
+    assert not connection.tells_log
+    assert ids(store) == []
 
 
 def set_read_only(path: Path, *, to: bool) -> None:
