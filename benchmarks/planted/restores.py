@@ -69,7 +69,7 @@ RESTORED_ZONES = (
         path="zonesched/model/desired_call.py",
         right="if desired.resizes.lacks(before.resizes):",
         wrong="if False:",
-        tests=("tests/trees/test_restored_states.py",),
+        tests=("tests/units/test_desired_state.py",),
     ),
     Bug(
         name="a recovery ends without the states",

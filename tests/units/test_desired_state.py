@@ -244,6 +244,16 @@ def test_a_child_is_told_of_a_flavor_with_a_new_resize_alone() -> None:
     assert told(again, Desired(6, resizes=Resizes(2, 2))) == Desired(6, resizes=Resizes(2, 2), flavor=other)
 
 
+@pytest.mark.parametrize("older", [Resizes(), Resizes(1, 1), Resizes(2), Resizes(3, reverted=1)])
+def test_a_child_keeps_resizes_that_its_restored_parent_has_not_heard_of(older: Resizes) -> None:
+    here = Desired(4, resizes=Resizes(2, 1), flavor=LARGE)
+    other = Flavor("huge", "huge", 8, 8192, 10)
+
+    stored = told(here, Desired(5, STOPPED, resizes=older, flavor=other))
+
+    assert stored == Desired(5, STOPPED, resizes=Resizes(2, 1), flavor=LARGE)
+
+
 def test_a_child_keeps_its_image_unless_it_is_told_of_a_new_rebuild() -> None:
     here = Desired(4, RUNNING, rebuilds=1, image=IMAGE)
     other = Image("i-3", "newest")
