@@ -23,6 +23,7 @@ LATE_FAILURES = (
     "build_timeout",
     "lost_by_host",
     "domain_lost",
+    "ended_on_host",
     "zone_lost",
     "deleted_in_child",
 )
