@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.builders.audited_tree import a_booted_tree, kinds, plant, root_of
+from tests.builders.moving import act
 from tests.builders.one_zone import instance_of, places_of, sql
 from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
@@ -166,6 +167,19 @@ def test_the_childs_status_counts(tmp_path: Path, here: str, below: str) -> None
     assert done.inconsistency.kind == "status_differs"
     assert status_at(tree, "root", uuid).value == below
     assert kinds(tree) == []
+
+
+@pytest.mark.own_statements
+def test_what_was_under_way_on_a_server_ends_where_the_child_has_nothing_left_of_it(tmp_path: Path) -> None:
+    tree, uuid = one_below(tmp_path)
+    assert act(tree.nodes["root"], uuid, {"reboot": {"type": "HARD"}}).status == 202
+    plant(tree, "leaf", "update instances set status = 'OFFLOADED'")
+
+    done, _ = repair.run(root_of(tree))
+
+    assert done.inconsistency.kind == "status_differs"
+    assert status_at(tree, "root", uuid) is Status.OFFLOADED
+    assert sql(root_of(tree), "select result, reason from instance_actions") == [("error", "host_evacuated")]
 
 
 def test_a_silent_child_is_left_until_it_answers(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from zonesched.model.placement import (
 from zonesched.services.audit.edge_comparison import Unlike
 from zonesched.services.audit.repair_rows import CannotTell, Repair
 from zonesched.services.children.changes import note_states
+from zonesched.services.life.leaving import leave
 from zonesched.services.placing.removed_children import removed
 from zonesched.store import instance_states, instances, new_placements, placements
 from zonesched.store.child_placements import PlaceInChild, lost_with_child, move_to_child
@@ -163,6 +164,10 @@ def _believe(repair: Repair, unlike: Unlike) -> str:
     """Set the instance to the status that the child reports."""
     place, instance = _as_compared(repair, unlike)
     assert unlike.below is not None
+    if unlike.below.status is InstanceStatus.OFFLOADED and not _is_to_be_shelved(repair, place.uuid):
+        # The child has nothing left of it: what was under way there ends, as where a child evacuates one.
+        zone_uuid, rests = repair.zone.uuid, [place.uuid]
+        leave(repair.tx, repair.change, zone_uuid, [place], repair.now, user_id=zone_uuid, resting=rests)
     instances.set_status(
         repair.tx,
         repair.change,
@@ -173,6 +178,11 @@ def _believe(repair: Repair, unlike: Unlike) -> str:
         only_from=[instance.status],
     )
     return f"the instance is {unlike.below.status.value}, as the child reports"
+
+
+def _is_to_be_shelved(repair: Repair, uuid: str) -> bool:
+    stored = instance_states.read(repair.tx, [uuid]).get(uuid)
+    return stored is not None and stored.state.desired.power is Power.OFFLOADED
 
 
 def _as_compared(repair: Repair, unlike: Unlike) -> tuple[Placement, Instance]:
