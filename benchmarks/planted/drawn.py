@@ -48,7 +48,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Drawing:
-    """What to draw: so many mutants of these rooms; each runs against at most so many tests."""
+    """Request for a draw: the number of mutants, their rooms, and the most tests to run against each."""
 
     count: int
     seed: int

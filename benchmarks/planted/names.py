@@ -1,4 +1,4 @@
-"""Which lines of a package's functions use the names that its modules give at their import."""
+"""Lines of a package's functions that use the names which its modules give at their import."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ class TwoAgents:
         self.told()
 
     def told(self) -> list[Notification]:
-        """What was sent since the last call."""
+        """Notifications that were sent since the last call."""
         return told(self.node.zone, self.exchange)
 
 

@@ -1,4 +1,4 @@
-"""What the answers to a parent say of an attempt: its stored state, and why it is so."""
+"""Answers to a parent about an attempt: its stored state, and the reason for that state."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from tests.builders.clock import FakeClock
 from zonesched.seams import SystemClock
 
 HINT_OF_GOPHERCLOUD = re.compile("[a-z0-9]{8}-[a-z0-9]{4}-[1-5][a-z0-9]{3}-[a-z0-9]{4}-[a-z0-9]{12}")
-"""What it takes as the id of a server group (`group`) or of a server (`same_host`, `different_host`)."""
+"""Form of the ids that it takes, of server groups (`group`) and servers (`same_host`, `different_host`)."""
 
 
 def test_an_id_tells_when_it_was_made_and_nothing_else() -> None:

@@ -1,4 +1,4 @@
-"""How many connections a zone takes by the files that it may open."""
+"""Number of connections that a zone takes, by the files that it may open."""
 
 from __future__ import annotations
 

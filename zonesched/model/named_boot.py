@@ -9,6 +9,10 @@ from zonesched.model.instance_image import InstanceImage
 from zonesched.model.placement import Attempt
 from zonesched.model.request_spec import RequestSpec
 
+MAX_BOOTS = 20
+MAX_BUILDS = 1000
+"""Limits of a call that names boots: the boots, and the builds of all of them together."""
+
 
 @dataclass(frozen=True)
 class Requested:

@@ -10,11 +10,8 @@ from zonesched.api.schemas.body_limit import ATTEMPTS, BUILDS, NAMED, BodyLimit
 from zonesched.api.schemas.fields import Amount, FirstFault, Name, PerBuild, Schema, Text, Uuid, refusal
 from zonesched.api.schemas.select import FlavorOfSpec, ImageOfSpec, KnownSpecBody, RequestSpecBody
 from zonesched.errors import BadRequest
-from zonesched.model.named_boot import NamedBoot
+from zonesched.model.named_boot import MAX_BOOTS, MAX_BUILDS, NamedBoot
 from zonesched.model.placement import Attempt, Build
-
-MAX_NAMED = 1000
-"""The most builds that a call names, over all its boots."""
 
 ONLY_WITH_BLOB = frozenset({"uuid", "attempt", "name", "flavor_ref", "image_ref"})
 
@@ -119,7 +116,7 @@ class NamedBootItem(Schema):
 
     reservation_id: Uuid
     request_spec: KnownSpecBody
-    builds: Annotated[list[AttemptItem], Field(min_length=1, max_length=MAX_NAMED), FirstFault]
+    builds: Annotated[list[AttemptItem], Field(min_length=1, max_length=MAX_BUILDS), FirstFault]
 
     def to_boot(self) -> NamedBoot:
         builds = tuple(Attempt(item.uuid, item.attempt) for item in self.builds)
@@ -127,8 +124,8 @@ class NamedBootItem(Schema):
 
 
 def _not_too_many(boots: list[NamedBootItem]) -> list[NamedBootItem]:
-    if sum(len(boot.builds) for boot in boots) > MAX_NAMED:
-        raise refusal("too_long", f"must have at most {MAX_NAMED} builds in all")
+    if sum(len(boot.builds) for boot in boots) > MAX_BUILDS:
+        raise refusal("too_long", f"must have at most {MAX_BUILDS} builds in all")
     return boots
 
 
@@ -137,5 +134,7 @@ class NamedBody(Schema):
 
     body_limit: ClassVar[BodyLimit] = NAMED
 
-    boots: Annotated[list[NamedBootItem], Field(max_length=20), FirstFault, AfterValidator(_not_too_many)]
+    boots: Annotated[
+        list[NamedBootItem], Field(max_length=MAX_BOOTS), FirstFault, AfterValidator(_not_too_many)
+    ]
     last: bool

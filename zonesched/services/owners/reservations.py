@@ -147,6 +147,7 @@ def _state(statuses: Set[Status]) -> str:
 def _reasons(reservation: Reservation, members: Sequence[Instance], reader: Role) -> list[dict[str, object]]:
     """Return each reason code of ERROR instances with its count and the filters that refused hosts."""
     found = [i.reason for i in members if i.status is InstanceStatus.ERROR]
+    # A build of a parent that fails ends as DELETED, so those in ERROR were built.
     told = [for_parent(reason, was_built=True) for reason in found] if reader is Role.PARENT else found
     counted = Counter(told)
     lines: list[dict[str, object]] = []

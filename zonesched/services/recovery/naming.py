@@ -12,7 +12,7 @@ from functools import partial
 from itertools import groupby
 
 from zonesched.model.caller import Caller
-from zonesched.model.named_boot import NamedBoot
+from zonesched.model.named_boot import MAX_BOOTS, MAX_BUILDS, NamedBoot
 from zonesched.model.placement import Attempt
 from zonesched.services.recovery.talks import talk
 from zonesched.services.zone import Zone
@@ -21,9 +21,6 @@ from zonesched.store.recovery import Kind, Named
 from zonesched.store.store import Transaction
 from zonesched.zones.child import Child
 from zonesched.zones.known_child import RESTORED
-
-BOOTS_PER_CALL = 20
-BUILDS_PER_CALL = 1000
 
 
 def tell_restored(zone: Zone) -> None:
@@ -50,9 +47,9 @@ def _boots(tx: Transaction, child_id: str) -> list[NamedBoot]:
     for key, places in by_boot:
         boot = reservations.read_ids(tx, [key[1]]).get(key)
         attempts = [Attempt(p.uuid, p.number) for p in places]
-        for at in range(0, len(attempts) if boot else 0, BUILDS_PER_CALL):
+        for at in range(0, len(attempts) if boot else 0, MAX_BUILDS):
             assert boot is not None
-            named.append(NamedBoot(boot.id, boot.spec, tuple(attempts[at : at + BUILDS_PER_CALL])))
+            named.append(NamedBoot(boot.id, boot.spec, tuple(attempts[at : at + MAX_BUILDS])))
     return named
 
 
@@ -60,7 +57,7 @@ def _pages(boots: Sequence[NamedBoot]) -> Iterator[Sequence[NamedBoot]]:
     page: list[NamedBoot] = []
     for boot in boots:
         size = sum(len(one.builds) for one in page) + len(boot.builds)
-        if page and (len(page) == BOOTS_PER_CALL or size > BUILDS_PER_CALL):
+        if page and (len(page) == MAX_BOOTS or size > MAX_BUILDS):
             yield page
             page = []
         page.append(boot)
