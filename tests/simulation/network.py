@@ -87,6 +87,7 @@ class Network:
             response
         )
         self.serving: dict[Task | None, Exchange] = {}
+        self._arrived: dict[Task, Exchange] = {}
         self._cut_until: dict[frozenset[str], float] = {}
         self._baton = baton
         self._storm = storm
@@ -130,6 +131,13 @@ class Network:
         if exchange.is_broken:
             raise requests.ConnectionError("the connection broke")
         raise requests.ReadTimeout("no answer")
+
+    def end(self, process: Process) -> None:
+        """Break the connections of a process that died, of which it has read nothing."""
+        for task in process.tasks:
+            if task in self._arrived:
+                in_s = self._latency_s()
+                self._baton.at(self._baton.now + in_s, self._break, self._arrived.pop(task))
 
     def send_later(self, exchange: Exchange, in_s: float) -> None:
         """A call that arrives after so long; nobody waits for its answer."""
@@ -194,10 +202,13 @@ class Network:
             self._break(exchange)
             return
         server = self._random.choice(servers)
-        self._baton.spawn(server.process, "serve", lambda: self._serve(exchange, server))
+        task = self._baton.spawn(server.process, "serve", lambda: self._serve(exchange, server))
+        self._arrived[task] = exchange
 
     def _serve(self, exchange: Exchange, server: Server) -> None:
         task = self._baton.current
+        assert task is not None
+        del self._arrived[task]
         self.serving[task] = exchange
         exchange.arrived_at = self._baton.now
         try:

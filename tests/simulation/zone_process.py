@@ -155,6 +155,7 @@ class ZoneProcess(Process):
         """From within or without: nothing of this process goes on."""
         if not self.is_dead:
             self._stage.baton.kill(self)
+            self._stage.network.end(self)
             servers = self._stage.network.servers[self._site]
             if self in servers:
                 servers.remove(self)
