@@ -302,6 +302,8 @@ def test_while_a_resize_waits_for_its_confirmation_nothing_else_is_taken_but_a_d
     assert states(node, uuid) == ["released", "released"]
     assert new.running == set()
     assert used_vcpus(node) == {"h1": 0, "h2": 0}
+    (move,) = node.client().get("/os-migrations").json["migrations"]
+    assert move["status"] == "confirmed"
     nothing_is_wrong(tree)
     for body in (CONFIRM, REVERT, RESIZE):
         assert code(act(node, uuid, body)) == (404, "instance_not_found")

@@ -63,9 +63,9 @@ STEPS: Mapping[MoveStep, str] = {
     MoveStep(_S.ARRIVING, _S.VERIFYING): "the new agent reports it built with its new flavor",
     MoveStep(_S.ARRIVING, _S.RETURNING): "not built there, or not in time",
     MoveStep(_S.ARRIVING, _S.FAILED): "the server has ended, or no agent has seen the new place",
-    MoveStep(_S.VERIFYING, _S.DONE): "the resize is confirmed",
+    MoveStep(_S.VERIFYING, _S.DONE): "the resize is confirmed, or the server is deleted",
     MoveStep(_S.VERIFYING, _S.RETURNING): "the resize is reverted",
-    MoveStep(_S.VERIFYING, _S.FAILED): "the server has ended, or its old host is gone for good",
+    MoveStep(_S.VERIFYING, _S.FAILED): "the server has failed, or its old host is gone for good",
     MoveStep(_S.RETURNING, _S.FAILED): (
         "nothing is left at the new place, the server has ended, or its old host is gone for good"
     ),

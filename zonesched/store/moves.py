@@ -65,12 +65,16 @@ _HAS_ENDED = (
     .exists(),
 )
 _ENDED_WITH = Prepared(sa.select(COLUMNS.uuid).where(*_HAS_ENDED))
+# OpenStack Nova confirms a resize before it deletes the server.
+_IS_DELETED_RESIZED = sa.and_(
+    COLUMNS.state == MoveState.VERIFYING.value, sa.bindparam("b_status") == InstanceStatus.DELETED.value
+)
 _END_WITH = Prepared(
     sa.update(t.moves)
     .where(*_HAS_ENDED)
     .values(
-        state=MoveState.FAILED.value,
-        reason=sa.bindparam("b_reason"),
+        state=sa.case((_IS_DELETED_RESIZED, MoveState.DONE.value), else_=MoveState.FAILED.value),
+        reason=sa.case((_IS_DELETED_RESIZED, ""), else_=sa.bindparam("b_reason")),
         updated_at=sa.bindparam("now"),
         steps=COLUMNS.steps + 1,
     )
