@@ -95,10 +95,10 @@ def test_the_output_is_asked_of_the_agent_each_time(scene: Scene, zone: str) -> 
 
 @pytest.mark.parametrize(
     ("length", "output"),
-    [(None, "a\nb\nc"), (-1, "a\nb\nc"), (0, ""), (1, "c"), (2, "b\nc"), ("2", "b\nc"), (9, "a\nb\nc")],
+    [(None, "a\nb\nc\n"), (-1, "a\nb\nc\n"), (0, ""), (1, "c"), (2, "b\nc"), ("2", "b\nc"), (9, "a\nb\nc")],
 )
 def test_the_last_lines_are_those_asked_for(scene: Scene, length: Any, output: str) -> None:
-    scene.says = ["a\nb\nc"]
+    scene.says = ["a\nb\nc\n"]
 
     assert scene.read(length).json == {"output": output}
 

@@ -131,7 +131,7 @@ def test_the_answer_to_a_rebuild_has_the_members_of_the_server_as_it_is_shown(tm
 
     answer = scene.act(rebuild(NEW)).json["server"]
 
-    assert answer.keys() == scene.server().keys()
+    assert answer.keys() == {*scene.server(), "adminPass", "user_data"}
     assert answer["server_groups"] == []
 
 
@@ -282,6 +282,20 @@ def test_the_parts_that_an_owner_keeps_change_with_it(tmp_path: Path) -> None:
     assert stored_secrets.user_data(box, row.reservation_id, row.passthrough) == "c2Vjb25k"
     scene.act(rebuild(NEW, description=None, user_data=None))
     assert scene.server()["description"] is None
+
+
+@pytest.mark.parametrize(("minor", "user_data"), [(56, []), (57, [None])])
+def test_the_answer_to_a_rebuild_has_what_openstacks_clients_look_for(
+    tmp_path: Path, minor: int, user_data: list[None]
+) -> None:
+    scene = Scene(tmp_path)
+
+    version = {"OpenStack-API-Version": f"compute 2.{minor}"}
+    reply = scene.root.client().post(f"/servers/{scene.uuid}/action", rebuild(NEW), headers=version)
+
+    server = reply.json["server"]
+    assert (reply.status, len(server["adminPass"])) == (202, 12)
+    assert [server[name] for name in server if name == "user_data"] == user_data
 
 
 def test_a_lower_zone_is_told_an_image_once_and_only_with_its_rebuild(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from zonesched.api.admin_password import random_password
 from zonesched.api.answer import Answer, accepted, no_content, ok
 from zonesched.api.call import Call
 from zonesched.api.page import page_of
@@ -23,8 +24,10 @@ from zonesched.services.owners import action_history, actions, consoles, servers
 from zonesched.services.parent import desired
 from zonesched.services.select.faults import MESSAGES as FAULTS
 
-PAGED, WITH_HOSTS, WITH_PLACE = 58, 62, 77
-"""Microversions: with a link to the next page, with the hosts of events, and with a place to unshelve to."""
+WITH_USER_DATA, PAGED, WITH_HOSTS, WITH_PLACE = 57, 58, 62, 77
+"""Microversions: with user data of a rebuilt server, with a link to the next page, with the hosts of events,
+and with a place to unshelve to.
+"""
 
 LATE_RETRY_S = 2
 """Retry-After where an agent does not bring a console in time."""
@@ -50,8 +53,12 @@ def act(call: Call) -> Answer:
     view = servers.show(call.zone, call.caller, uuid)
     # The server has the new image once it is rebuilt, but OpenStack's clients print this answer then, too.
     rebuilt = replace(view, image=image_of(view.state.desired.image, view.image))
-    body = {"server": shown_json(rebuilt, call.links, call.version)}
-    return accepted(body, Location=call.links.of("servers", uuid)[0]["href"])
+    server = shown_json(rebuilt, call.links, call.version)
+    server["adminPass"] = random_password(call.zone.clock)
+    if call.version.has(WITH_USER_DATA):
+        # Nobody reads it back.
+        server["user_data"] = None
+    return accepted({"server": server}, Location=call.links.of("servers", uuid)[0]["href"])
 
 
 def _asked(call: Call) -> Any:

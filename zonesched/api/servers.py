@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import re
 
 from zonesched.api import server_filters
+from zonesched.api.admin_password import random_password
 from zonesched.api.answer import Answer, accepted, no_content, ok
 from zonesched.api.body import fingerprint
 from zonesched.api.builds import answers_json
@@ -25,7 +25,6 @@ from zonesched.services.parent import hold
 from zonesched.services.parent.build_answers import reservation_of
 from zonesched.services.recovery import requests
 
-PASSWORD_BYTES = 9
 IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
@@ -38,15 +37,11 @@ def create(call: Call) -> Answer:
     server = {
         "id": made.uuids[0],
         "links": links,
-        "adminPass": call.body.server.admin_pass or _password(call),
+        "adminPass": call.body.server.admin_pass or random_password(call.zone.clock),
         "OS-DCF:diskConfig": call.body.server.disk_config,
         "security_groups": [{"name": name} for name in call.body.server.security_group_names()],
     }
     return accepted({"server": server}, Location=links[0]["href"])
-
-
-def _password(call: Call) -> str:
-    return base64.urlsafe_b64encode(call.zone.clock.random_bytes(PASSWORD_BYTES)).decode()
 
 
 def build(call: Call) -> Answer:

@@ -61,7 +61,8 @@ def console(session: Session, name_or_id: str, lines: int | None) -> None:
         print_json(answer)
     else:
         # An instance writes what it likes, also what would drive the terminal.
-        click.echo(CONTROLS.sub("\N{REPLACEMENT CHARACTER}", answer["output"]), nl=False)
+        output = CONTROLS.sub("\N{REPLACEMENT CHARACTER}", answer["output"])
+        click.echo(output, nl=output != "" and not output.endswith("\n"))
 
 
 def _targets(command: Callable[..., None]) -> Callable[..., None]:

@@ -47,7 +47,7 @@ def text_of(newest: bytes) -> str:
 
 
 def last_lines(output: str, lines: int | None) -> str:
-    """Return the last lines of an output; None is all of it."""
+    """Return the last lines of an output, without the break after the last one; None is all of the output."""
     if lines is None:
         return output
-    return "".join(output.splitlines(keepends=True)[-lines:]) if lines else ""
+    return "\n".join(output.removesuffix("\n").split("\n")[-lines:]) if lines else ""

@@ -90,7 +90,9 @@ _OF_ADMIN: Mapping[str, Form] = {
     "OS-EXT-SRV-ATTR:root_device_name": NULL,
     "host_status": one_of("UP", "DOWN", "MAINTENANCE", "UNKNOWN", ""),
 }
-SERVER = object_of(_FULL, {**_BY_VERSION, **_OF_ADMIN, "progress": WHOLE, "fault": _FAULT})
+_AT_TIMES: Mapping[str, Form] = {**_BY_VERSION, **_OF_ADMIN, "progress": WHOLE, "fault": _FAULT}
+SERVER = object_of(_FULL, _AT_TIMES)
+_REBUILT = object_of({**_FULL, "adminPass": TEXT}, {**_AT_TIMES, "user_data": NULL})
 _POWERS = ("running", "stopped", "paused", "suspended", "offloaded")
 _COUNTS = object_of({"begun": WHOLE, "confirmed": WHOLE, "reverted": WHOLE})
 _OBSERVED = {
@@ -221,7 +223,7 @@ ANSWERS: Mapping[str, Form] = {
     "servers_show_to_parent 200": object_of({"server": SERVER_OF_PARENT}),
     "server_details_change 200": _ONE,
     "actions_take_desired 200": object_of({"servers": list_of(_TAKEN)}),
-    "actions_act 202": _ONE,
+    "actions_act 202": object_of({"server": _REBUILT}),
     "actions_act 200": object_of({"output": TEXT}),
     "actions_console 200": object_of({"state": TEXT, "output": TEXT}),
     "actions_act_on_boot 202": object_of(
