@@ -115,12 +115,13 @@ class TestFlavors:
         assert asked == [["open", "own"]] * len(yes) + [["others", "own"]] * len(no)
 
     def test_a_list_is_filtered_sorted_and_paged(self, node: Node) -> None:
-        for id, ram, disk in (("a", 64, 9), ("b", 128, 1), ("c", 256, 5)):
-            add_flavor(node, id, ram=ram, disk=disk)
+        for id, ram, disk, factor in (("a", 64, 9, 2), ("b", 128, 1, 0.5), ("c", 256, 5, 1)):
+            add_flavor(node, id, ram=ram, disk=disk, rxtx_factor=factor)
 
         assert ids(node, "/flavors/detail?minRam=128") == ["b", "c"]
         assert ids(node, "/flavors/detail?minDisk=5&unknown=ignored") == ["a", "c"]
         assert ids(node, "/flavors?sort_key=memory_mb&sort_dir=desc") == ["c", "b", "a"]
+        assert ids(node, "/flavors?sort_key=rxtx_factor") == ["b", "c", "a"]
         assert ids(node, "/flavors?limit=2") == ["a", "b"]
         assert ids(node, "/flavors?limit=2&marker=b") == ["c"]
         assert node.client().get("/flavors?limit=0").json == {"flavors": []}
@@ -137,7 +138,7 @@ class TestFlavors:
             "disk": "3",
             "swap": "512",
             "OS-FLV-EXT-DATA:ephemeral": "1",
-            "rxtx_factor": "1.0",
+            "rxtx_factor": "1.5",
             "os-flavor-access:is_public": "True",
         }
         form = {"name": "spelled", **spelled, "extra_specs": {"resources:CUSTOM_A": 2}}
@@ -151,7 +152,7 @@ class TestFlavors:
         assert one.json == {"quota:x": "6000"}
         flavor = node.client().get("/flavors/7").json["flavor"]
         sizes = ("id", "vcpus", "ram", "disk", "swap", "OS-FLV-EXT-DATA:ephemeral", "rxtx_factor")
-        assert [flavor[name] for name in sizes] == ["7", 2, 64, 3, 512, 1, 1.0]
+        assert [flavor[name] for name in sizes] == ["7", 2, 64, 3, 512, 1, 1.5]
         assert flavor["os-flavor-access:is_public"] is True
         assert flavor["extra_specs"] == {"resources:CUSTOM_A": "2", "quota:x": "6000", "y": "0.5"}
 
@@ -163,7 +164,8 @@ class TestFlavors:
             ("ram", True),
             ("ram", ""),
             ("id", True),
-            ("rxtx_factor", "2"),
+            ("rxtx_factor", 0),
+            ("rxtx_factor", 1e39),
             ("rxtx_factor", "1e0"),
             ("os-flavor-access:is_public", "perhaps"),
             ("extra_specs", {"a": True}),

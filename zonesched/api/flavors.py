@@ -28,8 +28,8 @@ _SORTED_BY: dict[str, Callable[[CatalogFlavor], Any]] = {
     "ephemeral_gb": lambda found: found.flavor.ephemeral_gb,
     "swap": lambda found: found.flavor.swap_mb,
     "is_public": lambda found: found.is_public,
+    "rxtx_factor": lambda found: found.rxtx_factor,
     # All flavors have the same.
-    "rxtx_factor": lambda found: 1.0,
     "disabled": lambda found: False,
 }
 
@@ -165,7 +165,7 @@ def _full(call: Call, found: CatalogFlavor) -> dict[str, Any]:
         "ram": flavor.ram_mb,
         "disk": flavor.disk_gb,
         "swap": flavor.swap_mb if flavor.swap_mb or call.version.has(SWAP_IS_NUMBER) else "",
-        "rxtx_factor": 1.0,
+        "rxtx_factor": found.rxtx_factor,
         "OS-FLV-EXT-DATA:ephemeral": flavor.ephemeral_gb,
         "OS-FLV-DISABLED:disabled": False,
         "os-flavor-access:is_public": found.is_public,

@@ -26,11 +26,15 @@ SEES_ALL = SeesAll()
 
 @dataclass(frozen=True)
 class CatalogFlavor:
-    """A flavor; one that is not public is for the projects that were given access."""
+    """A flavor; one that is not public is for the projects that were given access.
+
+    `rxtx_factor` is shown as it was given: as in OpenStack Nova, no driver reads it.
+    """
 
     flavor: Flavor
     is_public: bool = True
     description: str = ""
+    rxtx_factor: float = 1.0
 
 
 @dataclass(frozen=True)

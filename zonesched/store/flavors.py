@@ -42,6 +42,7 @@ def insert(tx: Connection, new: CatalogFlavor) -> None:
             extra_specs=sorted_json(flavor.extra_specs),
             is_public=new.is_public,
             description=new.description,
+            rxtx_factor=new.rxtx_factor,
         )
     )
 
@@ -123,4 +124,4 @@ def _from_row(row: Any) -> CatalogFlavor:
         ephemeral_gb=row.ephemeral_gb,
         swap_mb=row.swap_mb,
     )
-    return CatalogFlavor(flavor, bool(row.is_public), row.description)
+    return CatalogFlavor(flavor, bool(row.is_public), row.description, row.rxtx_factor)

@@ -94,6 +94,7 @@ flavors = Table(
     Column("swap_mb", Integer, nullable=False, server_default="0"),
     Column("is_public", Boolean, nullable=False, server_default=true()),
     Column("description", Text, nullable=False, server_default=""),
+    Column("rxtx_factor", Float, nullable=False, server_default="1"),
 )
 
 # Projects that may use a flavor that is not public.

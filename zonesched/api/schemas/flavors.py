@@ -29,6 +29,9 @@ from zonesched.api.schemas.fields import (
 from zonesched.model.catalog import CatalogFlavor
 from zonesched.model.request_spec import Flavor
 
+MOST_RXTX_FACTOR = 3.40282e38
+"""The limit of OpenStack Nova."""
+
 Description = Annotated[str, Field(max_length=65_535)]
 
 
@@ -57,7 +60,7 @@ IsPublic = Annotated[bool | None, BeforeValidator(_is_public, json_schema_input_
 
 
 class NewFlavor(Schema):
-    """A size; `ram` and `swap` in MB, disks in GB. `rxtx_factor` is accepted with its default only."""
+    """A size; `ram` and `swap` in MB, disks in GB."""
 
     name: GivenName
     vcpus: SpelledAmount
@@ -69,7 +72,7 @@ class NewFlavor(Schema):
     ephemeral: SpelledAmount = Field(default=0, alias="OS-FLV-EXT-DATA:ephemeral")
     swap: Annotated[SpelledAmount, BeforeValidator(_no_swap, json_schema_input_type=int | Literal[""])] = 0
     rxtx_factor: Annotated[float, BeforeValidator(_factor, json_schema_input_type=float | FactorText)] = (
-        Field(default=1, ge=1, le=1)
+        Field(default=1, gt=0, le=MOST_RXTX_FACTOR)
     )
     is_public: SpelledBool = Field(default=True, alias="os-flavor-access:is_public")
 
@@ -92,7 +95,7 @@ class FlavorBody(Schema):
             ephemeral_gb=asked.ephemeral,
             swap_mb=asked.swap,
         )
-        return CatalogFlavor(flavor, asked.is_public, asked.description or "")
+        return CatalogFlavor(flavor, asked.is_public, asked.description or "", asked.rxtx_factor)
 
 
 class FlavorDescription(Schema):
