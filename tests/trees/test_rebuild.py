@@ -187,11 +187,18 @@ def test_a_stopped_server_is_rebuilt_and_stays_stopped(tmp_path: Path) -> None:
     assert (under_way, scene.shown()) == (("REBUILD", "rebuilding", OLD), ("SHUTOFF", None, NEW))
 
 
-@pytest.mark.parametrize(("enabled", "image"), [("ImagePropertiesFilter", ARM), ("TraitsFilter", TRAIT)])
+@pytest.mark.parametrize(
+    ("leaf", "image"),
+    [
+        ({"enabled_filters": ["ImagePropertiesFilter"]}, ARM),
+        ({"enabled_filters": ["TraitsFilter"]}, TRAIT),
+        ({"enabled_filters": ["ComputeFilter"], "host_source": "sql"}, TRAIT),
+    ],
+)
 def test_an_image_that_the_host_does_not_take_is_refused_where_the_host_is(
-    tmp_path: Path, enabled: str, image: str
+    tmp_path: Path, leaf: dict[str, Any], image: str
 ) -> None:
-    scene = Scene(tmp_path, enabled_filters=[enabled])
+    scene = Scene(tmp_path, **leaf)
 
     reply = scene.act(rebuild(image))
     scene.go_on()

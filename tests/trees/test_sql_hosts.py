@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from tests.builders.clock import FakeClock
 from tests.builders.one_zone import a_spec, a_zone, add_hosts, sql
 from tests.builders.tree import Tree, a_host
+from zonesched import conf
 from zonesched.errors import NotReady
 from zonesched.model.aggregate import AVAILABILITY_ZONE
 from zonesched.model.build_plan import FunnelStep
@@ -23,6 +25,7 @@ from zonesched.model.place import LocalPlace
 from zonesched.model.request_spec import Flavor, RequestSpec
 from zonesched.model.views import HostForm, InventoryForm
 from zonesched.scheduler.aggregate_limits import NO_LIMITS
+from zonesched.scheduler.replay import record_from_text, replay
 from zonesched.services.hosts import aggregates, hosts
 from zonesched.services.select import select
 from zonesched.services.select.select import Decision
@@ -313,3 +316,35 @@ def test_all_that_reads_hosts_works_without_a_table(tmp_path: Path) -> None:
     assert select.judge_host(zone, wanting(4), zone.uuid, "small").answers
     with pytest.raises(NotReady):
         select.check_ready(a_zone(tmp_path / "empty", FakeClock(), host_source="sql"))
+
+
+@pytest.mark.parametrize(
+    ("extra", "zone_name", "code"),
+    [({"trait:CUSTOM_A": "required"}, "", "traits_not_met"), ({}, "az9", "wrong_availability_zone")],
+)
+def test_what_is_asked_of_all_hosts_demands_what_the_database_does(
+    tmp_path: Path, extra: dict[str, str], zone_name: str, code: str
+) -> None:
+    # given: a zone whose operator leaves all repeating filters out, and hosts that lack what is asked for
+    tree = Tree(tmp_path)
+    forms = [a_host("h1"), a_host("h2")]
+    admin = tree.add("alone", hosts_=forms, host_source="sql", enabled_filters=NEEDED).client()
+    admin.post("/flavors", {"flavor": {"name": "f", "id": "f", "vcpus": 1, "ram": 64, "disk": 0}})
+    admin.post("/flavors/f/os-extra_specs", {"extra_specs": extra})
+    server = {"name": "vm", "flavorRef": "f", "num_instances": 3, "availability_zone": zone_name}
+
+    # when
+    plain = admin.post("/zones/boot", {"server": server, "dry_run": True}).json
+    recorded = admin.post("/zones/boot", {"server": server, "dry_run": True, "record": True}).json
+    boot = admin.post("/zones/boot", {"server": server}).json["reservation_id"]
+    tree.settle()
+    host = admin.get(f"/reservations/{boot}/why?host=h1").json["host"]
+
+    # then
+    said = [answer["dry_run"] for answer in (plain, recorded)]
+    assert [(one["fits"], code in one["refused_by"]) for one in said] == [(0, True)] * 2
+    assert recorded["record"]["chosen"]["picks"] == []
+    record = record_from_text(json.dumps(recorded["record"]).encode())
+    assert replay(record, conf.load([], record.options)) == record.chosen
+    assert not host["passes"]
+    assert code in [answer["code"] for answer in host["filters"] if not answer["passes"]]

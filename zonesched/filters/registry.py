@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from zonesched.conf import Conf
 from zonesched.errors import ConfigError, FilterUnknown
@@ -99,6 +99,9 @@ OLDER_NAMES: Mapping[str, str] = {
 }
 """Other names under which a built-in filter is found."""
 
+BY_DATABASE: tuple[type[BaseHostFilter], ...] = (AvailabilityZoneFilter, TraitsFilter)
+"""Filters with demands that a database can find hosts by; each claim demands free resources as well."""
+
 OPTION, AVAILABLE = "enabled_filters", "available_filters"
 GROUP = "zonesched.filters"
 ALL_BUILT_IN = ("all_filters", "standard_filters")
@@ -135,6 +138,12 @@ class HostFilters:
         for of_groups in (ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter):
             known.setdefault(of_groups.__name__, of_groups.from_conf(conf))
         return cls(default, known)
+
+    def with_those_of_database(self, conf: Conf) -> HostFilters:
+        """Enable also the filters whose demands the database meets where it finds the hosts."""
+        enabled = {type(one) for one in self.default}
+        missing = [one.from_conf(conf) for one in BY_DATABASE if one not in enabled]
+        return replace(self, default=(*missing, *self.default))
 
     def for_request(self, spec: RequestSpec) -> tuple[BaseHostFilter, ...]:
         """Return the enabled filters, then those that the request adds, each once.

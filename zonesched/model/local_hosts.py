@@ -14,3 +14,8 @@ class FoundHosts:
 
     table: HostTable
     steps: tuple[FunnelStep, ...] = ()
+
+    @property
+    def are_all(self) -> bool:
+        """Tell whether no host was left out before."""
+        return not self.steps

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from zonesched.conf import Conf
 from zonesched.filters.registry import HostFilters
@@ -34,3 +34,11 @@ class Plugins:
             host_refresh_interval_s=conf.host_refresh_interval,
             limits=AggregateLimits.from_conf(conf),
         )
+
+    @classmethod
+    def of_all_hosts(cls, conf: Conf) -> Plugins:
+        """Variant of `from_conf` for schedulers that get every host, also those no database would find."""
+        plugins = cls.from_conf(conf)
+        if conf.host_source != "sql":
+            return plugins
+        return replace(plugins, filters=plugins.filters.with_those_of_database(conf))

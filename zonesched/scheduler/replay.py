@@ -144,7 +144,7 @@ def replay(record: Record, conf: Conf) -> Chosen:
     table = table_of(record.hosts, record.services_up)
     request = OfferRequest(table, _spec(record), record.context, record.zone_capabilities)
     assert isinstance(request.spec.weighing, Unweighed)
-    schedulers = Schedulers.from_conf(conf)
+    schedulers = Schedulers.of_all_hosts(conf)
     scheduler, request = schedulers.prepare(request, record.child_ranges, record.has_children)
     own = scheduler.offer(request)
     mine = own_source(record.zone_uuid, request.spec, own)

@@ -49,7 +49,18 @@ class Schedulers:
     @classmethod
     def from_conf(cls, conf: Conf) -> Schedulers:
         """Raise ConfigError, which names the option, the unknown name and the known ones."""
-        plugins = Plugins.from_conf(conf)
+        return cls._with(Plugins.from_conf(conf), conf)
+
+    @classmethod
+    def of_all_hosts(cls, conf: Conf) -> Schedulers:
+        """Variant of `from_conf` for tables of all hosts.
+
+        It demands also what the database demands of the hosts that it finds for a request.
+        """
+        return cls._with(Plugins.of_all_hosts(conf), conf)
+
+    @classmethod
+    def _with(cls, plugins: Plugins, conf: Conf) -> Schedulers:
         known = {name: driver(plugins) for name, driver in DRIVERS.items()}
         name = conf[OPTION]
         default = known[name] if name in known else _load(name, plugins)

@@ -75,6 +75,7 @@ class Zone:
     verified: VerifiedCache
     passwords: PasswordGuard
     schedulers: Schedulers
+    schedulers_of_all_hosts: Schedulers
     hosts: HostCache | SqlHosts
     heartbeats: Heartbeats
     fences: Fences
@@ -145,6 +146,9 @@ class Zone:
             verified=VerifiedCache(clock),
             passwords=PasswordGuard(clock, conf.api_threads // 2, password_cost),
             schedulers=schedulers,
+            schedulers_of_all_hosts=Schedulers.of_all_hosts(conf)
+            if conf.host_source == "sql"
+            else schedulers,
             hosts=_hosts(conf, store, clock, listening, schedulers.default),
             heartbeats=Heartbeats(store, clock, conf.service_down_time),
             fences=Fences(store, clock),

@@ -67,7 +67,7 @@ def ask(zone: Zone, images: Mapping[str, Image]) -> ImageFit:
     if found:
         with zone.hosts.current() as table:
             for alike in found:
-                taking = _taking(zone.schedulers, table, alike)
+                taking = _taking(zone.schedulers_of_all_hosts, table, alike)
                 takes |= {place.key: host_id in taking for place, host_id in alike.places}
     return ImageFit(takes)
 

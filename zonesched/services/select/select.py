@@ -234,7 +234,8 @@ def _own_basis(
         request = OfferRequest(found.table, spec, context, capabilities, scored, deadline, page)
         ranges, has_children = zone.children.ranges(), bool(zone.children.snapshot())
         try:
-            scheduler, request = zone.schedulers.prepare(request, ranges, has_children)
+            schedulers = zone.schedulers_of_all_hosts if found.are_all else zone.schedulers
+            scheduler, request = schedulers.prepare(request, ranges, has_children)
         except OutOfTime as error:
             # Children are not asked either: they would need the weighing that was not chosen.
             late = FunnelStep("weighing", error.code, len(found.table), 0)
@@ -255,7 +256,8 @@ def judge_host(zone: Zone, spec: RequestSpec, caller_id: str, name_or_id: str) -
         context = context_of(zone, spec, caller_id)
         request = OfferRequest(table, spec, context, zone_capabilities=own_capabilities(zone.conf))
         has_children = bool(zone.children.snapshot())
-        scheduler, request = zone.schedulers.prepare(request, zone.children.ranges(), has_children)
+        schedulers = zone.schedulers_of_all_hosts
+        scheduler, request = schedulers.prepare(request, zone.children.ranges(), has_children)
         weighed = replace(spec, weighing=scheduler.offer(request).weighing)
         return scheduler.judge(replace(request, spec=weighed), rows[0])
 
