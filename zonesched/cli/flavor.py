@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from zonesched.cli.group import CommandGroup
-from zonesched.cli.lookup import find, find_id, whole_list
+from zonesched.cli.lookup import find, find_id, part_of_path, whole_list
 from zonesched.cli.output import natural_order, print_item, print_json, print_list
 from zonesched.cli.pairs import read_pairs
 from zonesched.cli.session import Session, item_options, list_options, pass_session, zone_options
@@ -88,10 +88,11 @@ def set_(session: Session, name_or_id: str, extras: tuple[str, ...], unsets: tup
     if not extras and not unsets:
         raise click.UsageError("nothing to change is named: use --extra or --unset")
     path = f"/flavors/{_id(session, name_or_id)}/os-extra_specs"
+    removed = [f"{path}/{part_of_path('extra_specs', key)}" for key in unsets]
     if extras:
         session.call("POST", path, {"extra_specs": read_pairs("--extra", extras)})
-    for key in unsets:
-        session.call("DELETE", f"{path}/{key}")
+    for spec in removed:
+        session.call("DELETE", spec)
     answer = session.call("GET", path)
     print_item(session, answer, answer["extra_specs"])
 

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from zonesched.cli.group import CommandGroup
+from zonesched.cli.lookup import find_id
 from zonesched.cli.output import natural_order, print_item, print_list
 from zonesched.cli.session import Session, list_options, pass_session, zone_options
 from zonesched.cli.table import Column
@@ -111,9 +112,10 @@ def _change(session: Session, name_or_id: str, binary: str, **change: Any) -> No
 
 def _id(session: Session, name_or_id: str, binary: str) -> str:
     params = {"host": name_or_id} | ({"binary": binary} if binary else {})
-    found = session.call("GET", "/os-services", params=params)["services"]
+    # Without a name all services are listed.
+    found = session.call("GET", "/os-services", params=params)["services"] if name_or_id else []
     if len(found) > 1:
         raise ZoneRefused(
             409, "ambiguous", f"a host and an agent are named {name_or_id!r}: use --binary", "service"
         )
-    return str(found[0]["id"]) if found else name_or_id
+    return str(found[0]["id"]) if found else find_id(session, "/os-services", "services", name_or_id)
