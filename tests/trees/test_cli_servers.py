@@ -131,6 +131,17 @@ class TestShow:
             assert name in command.out
         assert command("server", "show", "web") == 4
 
+    @pytest.mark.parametrize("name", ["c++", "(old) web", "a[1", "web.*", "\\", "(" * 255])
+    def test_an_instance_is_found_by_a_name_that_means_something_else_as_an_expression(
+        self, tree: Tree, as_: As, name: str
+    ) -> None:
+        command = as_()
+        boot(tree, command, name, 1)
+        boot(tree, command, "old web.com", 1)
+
+        assert command("server", "show", name, "-c", "name", "-o", "value") == 0
+        assert command.lines == [name]
+
     def test_flavor_and_zone_are_shown_by_name(self, tree: Tree, as_: As) -> None:
         command = as_()
         boot(tree, command, count=1)

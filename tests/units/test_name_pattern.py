@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zonesched.model.name_pattern import is_pattern, searching
+from zonesched.model.name_pattern import is_pattern, literal, searching
 
 pytestmark = pytest.mark.once
 
@@ -18,6 +18,19 @@ ATOMS = st.sampled_from(["a", "b", ".", "a*", "b+", "[ab]", "(a|b)", "^", "$", r
 @given(st.lists(ATOMS, max_size=6).map("".join), st.text(alphabet="ab1", max_size=8))
 def test_a_match_is_pythons(pattern: str, text: str) -> None:
     assert searching(pattern)(text) == bool(re.search(pattern, text))
+
+
+@given(
+    st.text(alphabet="ab.+*?()[]{}^$|\\\\", max_size=8),
+    st.text(alphabet="ab(", max_size=2),
+    st.integers(0, 20),
+)
+def test_a_literal_is_found_in_what_contains_its_text(text: str, around: str, most: int) -> None:
+    pattern = literal(text, most)
+
+    assert searching(pattern)(f"{around}{text}{around}")
+    assert len(pattern) <= most
+    assert most < 16 or searching(pattern)(around) == (text in around)
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "^(a|a)*$", "(.*.*)*x", "(a?){60}a{60}$"])

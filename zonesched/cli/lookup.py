@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from zonesched.cli.session import Session
 from zonesched.compute.connection import ZoneRefused
+from zonesched.model.name_pattern import literal
 from zonesched.model.page_link import next_marker
 
 Item = Mapping[str, Any]
@@ -16,6 +17,7 @@ Params = Mapping[str, str | int]
 
 NAME_OF = {"hypervisors": "hypervisor_hostname"}
 PAGE = 1000
+LONGEST_NAME = 255
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _BEGINNING = re.compile(r"[0-9a-f-]{4,35}")
 _BEYOND_A_PART = ("", ".", "..")
@@ -60,7 +62,7 @@ def find_server_id(session: Session, wanted: str) -> str:
     """
     if _UUID.fullmatch(wanted):
         return wanted
-    return _find_owned(session, "/servers", "servers", wanted, {"name": wanted})
+    return _find_owned(session, "/servers", "servers", wanted, {"name": literal(wanted, LONGEST_NAME)})
 
 
 def find_reservation_id(session: Session, wanted: str) -> str:

@@ -6,6 +6,7 @@ Python's own engine can be made to run for years by one expression; RE2 has no b
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import accumulate
 
 MOST_MEMORY_BYTES = 1 << 20
 SPECIAL = frozenset("\\^$.|?*+()[]{}")
@@ -14,6 +15,16 @@ SPECIAL = frozenset("\\^$.|?*+()[]{}")
 def is_pattern(text: str) -> bool:
     """Tell whether a text means something else as a regular expression than as itself."""
     return not SPECIAL.isdisjoint(text)
+
+
+def literal(text: str, most: int) -> str:
+    """Return an expression of at most `most` characters that texts with this one match.
+
+    It is of the text's beginning alone where it would be longer.
+    """
+    whole = ["\\" + character if character in SPECIAL else character for character in text]
+    lengths = accumulate(map(len, whole))
+    return "".join(part for part, length in zip(whole, lengths, strict=True) if length <= most)
 
 
 def searching(pattern: str) -> Callable[[str], bool]:
