@@ -249,6 +249,22 @@ def test_another_parent_is_told_as_the_zone_says(tree: Tree) -> None:
     assert told_to_root(tree)["why"] != []
 
 
+@pytest.mark.parametrize(("count", "offered", "runs_out"), [(14, 14, False), (30, 20, True)])
+def test_what_runs_out_in_a_child_is_told_if_its_zones_together_offer_too_little(
+    tree: Tree, count: int, offered: int, runs_out: bool
+) -> None:
+    # given: region has room for 4, and the zone below it for 16
+    tree.add("leaf", parent="region", hosts_=[a_host("l1", **FAST)])
+    tree.poll(3)
+    root = tree.nodes["root"]
+    server = {"name": "vm", "flavorRef": "fast", "num_instances": count}
+
+    said = root.client().post("/zones/boot", {"server": server, "dry_run": True}).json["dry_run"]
+
+    region = next(child for child in said["why"]["children"] if child["name"] == "region")
+    assert (region["offered"], region["runs_out"] != []) == (offered, runs_out)
+
+
 @pytest.mark.parametrize(
     ("user", "change", "code"),
     [

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -125,6 +125,11 @@ class DecisionTrace:
     def runs_out(self) -> tuple[Why, ...]:
         """Resources that ran out on the offered hosts, local ones first, then those of child zones."""
         return tuple(chain(self.own.runs_out, *(child.runs_out for child in self.children)))
+
+    def without_runs_out(self) -> DecisionTrace:
+        """Return the trace of the refused hosts, without the resources that the offered hosts ran out of."""
+        children = tuple(replace(child, runs_out=()) for child in self.children)
+        return DecisionTrace(replace(self.own, runs_out=()), children)
 
 
 NO_TRACE = DecisionTrace()

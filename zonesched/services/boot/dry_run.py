@@ -11,7 +11,7 @@ from zonesched.errors import Forbidden
 from zonesched.model.boot_form import BootForm
 from zonesched.model.build_plan import BuildPlan, ChildBlob, Entry, FunnelStep, Why
 from zonesched.model.caller import Caller, Role
-from zonesched.model.decision_trace import NO_TRACE, DecisionTrace
+from zonesched.model.decision_trace import NO_TRACE
 from zonesched.model.host_row import HostRow
 from zonesched.model.local_hosts import FoundHosts
 from zonesched.model.request_spec import RequestSpec
@@ -83,17 +83,11 @@ def _run(
         fits=fits,
         complete=plan.complete,
         runs_out=_runs_out(trace.runs_out) if short else (),
-        refused_by=tuple(faults.refusals(_without_runs_out(trace))) if short else (),
+        refused_by=tuple(faults.refusals(trace.without_runs_out())) if short else (),
         trace=trace if is_admin else NO_TRACE,
         fits_in=_fits_in(plan) if is_admin else {},
         record=record_json,
     )
-
-
-def _without_runs_out(trace: DecisionTrace) -> DecisionTrace:
-    """The decision trace of the refused hosts, without the resources that the offered hosts ran out of."""
-    children = tuple(replace(child, runs_out=()) for child in trace.children)
-    return DecisionTrace(replace(trace.own, runs_out=()), children)
 
 
 def _runs_out(steps: tuple[Why, ...]) -> tuple[tuple[str, str], ...]:

@@ -60,6 +60,8 @@ def answer_parent(
         decision = Decision(no_offer(zone.conf, complete=True), spec, refused(error.filter_name, error.code))
     offered = page.skip + len(decision.plan.entries)
     is_cut = spec.num_instances < unverified_spec.num_instances and offered >= spec.num_instances
+    if decision.plan.bundles or offered >= min(spec.num_instances, page.end):
+        decision = replace(decision, trace=decision.trace.without_runs_out())
     offer = _seal(zone, caller, unverified_spec, decision, more=is_cut or decision.plan.limited)
     # Those that a page skips were asked for below, too, in this zone's name.
     zone.quotas.note_entries(caller.user_id, min(page.skip, spec.num_instances) + offer.entries)
