@@ -661,6 +661,29 @@ class TestWhatIsSent:
             "os:scheduler_hints": {"query": ["<", 1], "colour": "red"},
         }
 
+    @pytest.mark.parametrize(
+        ("hints", "sent"),
+        [
+            (["group=123"], {"group": "123"}),
+            (["group=true"], {"group": "true"}),
+            (['group="db"', "times=3"], {"group": "db", "times": 3}),
+            (["ignore_hosts=17"], {"ignore_hosts": "17"}),
+            (["same_host=a", "same_host=b", 'same_host=["c", "d"]'], {"same_host": ["a", "b", "c", "d"]}),
+            (["force_hosts=1", "times=3", "force_hosts=h"], {"force_hosts": ["1", "h"], "times": 3}),
+        ],
+    )
+    def test_a_hint_is_a_name_where_names_are_taken_and_has_all_its_values(
+        self, command: StubCommand, hints: list[str], sent: dict[str, Any]
+    ) -> None:
+        command.stub.answer("POST", "/zones/boot", (202, {"reservation_id": "r1"}))
+
+        code = command(
+            *("zone", "boot", "--flavor", "small", "--name", "web"),
+            *(word for hint in hints for word in ("--hint", hint)),
+        )
+
+        assert (code, command.stub.asked[-1].body["os:scheduler_hints"]) == (0, sent)
+
     def test_a_record_is_for_its_owner_only_though_the_file_was_there(
         self, command: StubCommand, tmp_path: Path
     ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,10 @@ from zonesched.cli.reservation import watch
 from zonesched.cli.session import Session, pass_session, zone_options
 from zonesched.cli.why import print_dry_run
 from zonesched.model.json_shape import DEEPEST, nests_deeper
+from zonesched.model.own_zone import NAME_HINTS
+
+NAMES = ("group", *NAME_HINTS)
+"""Hints that name a group or hosts."""
 
 
 @click.command()
@@ -39,7 +43,11 @@ from zonesched.model.json_shape import DEEPEST, nests_deeper
     help="Use only these filters for the zone's local hosts (admin); repeatable.",
 )
 @click.option(
-    "--hint", "hints", multiple=True, metavar="KEY=VALUE", help="Scheduler hint; the value may be JSON."
+    "--hint",
+    "hints",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Scheduler hint; the value may be JSON. A repeated key has all its values, as a list.",
 )
 @click.option("--idempotency-key", help="A repeated call with the same key boots nothing new.")
 @click.option(
@@ -98,7 +106,7 @@ def boot(
     server |= {key: value for key, value in given.items() if value is not None}
     body: dict[str, Any] = {"server": server}
     if hints:
-        body["os:scheduler_hints"] = dict(_hint(text) for text in hints)
+        body["os:scheduler_hints"] = _hints(hints)
     if dry_run:
         _dry_run(session, {**body, "dry_run": True, "record": record is not None}, record)
         return
@@ -126,6 +134,19 @@ def _dry_run(session: Session, body: Mapping[str, Any], record: Path | None) -> 
         print_dry_run(session.screen, answer["dry_run"])
 
 
+def _hints(texts: Sequence[str]) -> dict[str, Any]:
+    """Return the values of each key: the only one as it is, several as a list."""
+    given: dict[str, list[Any]] = {}
+    for key, value in map(_hint, texts):
+        given.setdefault(key, []).append(value)
+    return {key: values[0] if len(values) == 1 else list(_each(values)) for key, values in given.items()}
+
+
+def _each(values: Sequence[Any]) -> Iterator[Any]:
+    for value in values:
+        yield from value if isinstance(value, list) else [value]
+
+
 def _hint(text: str) -> tuple[str, Any]:
     key, separator, value = text.partition("=")
     if not key or not separator:
@@ -138,4 +159,6 @@ def _hint(text: str) -> tuple[str, Any]:
         json.dumps(found, allow_nan=False)
     except ValueError:
         return key, value
-    return key, found
+    # A name such as 17 is no number.
+    is_name = key in NAMES and not isinstance(found, str | list | dict)
+    return key, value if is_name else found
