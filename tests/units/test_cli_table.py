@@ -6,9 +6,11 @@ import re
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 
+from zonesched.cli import table
 from zonesched.cli.output import natural_order
-from zonesched.cli.screen import Terminal, Unbounded, standard_output
+from zonesched.cli.screen import Screen, Terminal, Unbounded, standard_output
 from zonesched.cli.table import Column, cell, fit, short_ids
 
 FIRST, SECOND = "11111111-1111-4111-8111-111111111111", "11111111-2222-4111-8111-111111111111"
@@ -105,6 +107,19 @@ def test_no_color_turns_colours_off(
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("COLUMNS", "72")
     assert standard_output() == Terminal(72, has_colours)
+
+
+@pytest.mark.parametrize("screen", [Unbounded(), Terminal(50)])
+def test_a_text_is_measured_a_few_times_however_many_rows_there_are(
+    monkeypatch: pytest.MonkeyPatch, screen: Screen
+) -> None:
+    measured: list[str] = []
+    monkeypatch.setattr(table, "cell_len", lambda text: measured.append(text) or cell_len(text))
+    rows = [a_row(name=f"a-long-name-{number}") for number in range(300)]
+
+    fit(screen, COLUMNS, rows, wide=False)
+
+    assert len(measured) < 10 * len(rows) * len(COLUMNS)
 
 
 def test_what_is_no_terminal_is_unbounded(monkeypatch: pytest.MonkeyPatch) -> None:

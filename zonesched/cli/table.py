@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import click
@@ -82,7 +83,7 @@ class _Text:
     cells: tuple[str, ...]
     is_number: bool
 
-    @property
+    @cached_property
     def width(self) -> int:
         return max(cell_len(text) for text in (self.column.name, *self.cells))
 
