@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.builders.clock import FakeClock
 from tests.builders.many_instances import EVERYBODYS, many_instances, put_state
-from tests.builders.one_zone import a_zone, put_instance, put_reservation
+from tests.builders.one_zone import RESERVATION, a_zone, put_instance, put_reservation
 from tests.builders.query_plans import sqlite_steps
 from zonesched.api.server_json import filtered_json
 from zonesched.model.caller import Caller, Role
@@ -29,7 +29,7 @@ from zonesched.model.placement import InstanceStatus
 from zonesched.model.server_query import AskedStates, ServerQuery
 from zonesched.model.views import ServerView
 from zonesched.model.vm_state import POWER_STATE, RESIZED, VM_STATE_OF_POWER, VM_STATE_OF_STATUS
-from zonesched.services.owners import servers
+from zonesched.services.owners import reservations, servers
 from zonesched.services.owners.servers import Search
 from zonesched.store import few_instances, server_list
 
@@ -77,6 +77,24 @@ def test_a_list_by_status_has_the_instances_that_show_it(
             found = zone.store.read(lambda tx, page=page: server_list.page(tx, page))
 
             assert {one.uuid for one in found} == {uuid for uuid, one in shown.items() if one in statuses}
+        zone.stop()
+
+
+@given(st.lists(st.tuples(st.sampled_from(InstanceStatus), STATES), min_size=1, max_size=20))
+@settings(max_examples=25)
+def test_a_list_of_boots_counts_the_statuses_that_their_instances_show(
+    kept: list[tuple[InstanceStatus, InstanceState]],
+) -> None:
+    with TemporaryDirectory() as folder:
+        zone = a_zone(Path(folder), FakeClock())
+        put_reservation(zone)
+        put_instance(zone)
+        for status, state in kept:
+            put_state(zone, put_instance(zone, status=status), state)
+
+        listed, _ = reservations.list_boots(zone, ADMIN, "", 10, all_tenants=True)
+
+        assert [boot.counts for boot in listed] == [reservations.show(zone, ADMIN, RESERVATION).counts]
         zone.stop()
 
 

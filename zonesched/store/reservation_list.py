@@ -10,8 +10,7 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.desired_state import InstanceState, Status, shown_status
-from zonesched.model.observed_state import Observed, Power
+from zonesched.model.desired_state import Status
 from zonesched.model.placement import InstanceStatus
 from zonesched.model.request_spec import Flavor
 from zonesched.model.request_wire import flavor_from_wire
@@ -20,6 +19,7 @@ from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared
 from zonesched.store.reservations import Reservation
 from zonesched.store.server_list import Everybody, OfCaller, OfProject, Scope
+from zonesched.store.shown_states import SHOWN_STATUS
 from zonesched.store.unknown_marker import UnknownMarker
 
 _BOOT, _INSTANCE = t.reservations.c, t.instances.c
@@ -131,27 +131,23 @@ def _count(
     tx: Connection, boot_ids: Sequence[str]
 ) -> tuple[Mapping[Key, Mapping[Status, int]], Mapping[Key, str]]:
     """Count each boot's instances by status, and find the lowest name, by (caller id, reservation id)."""
-    column, power = _INSTANCE, t.instance_states.c.observed_power
+    column, status = _INSTANCE, SHOWN_STATUS.label("shown")
     statement = (
         sa.select(
             column.caller_id,
             column.reservation_id,
-            column.status,
-            power,
+            status,
             sa.func.count().label("number"),
             sa.func.min(column.name).label("first_name"),
         )
         .outerjoin_from(t.instances, t.instance_states, t.instance_states.c.uuid == column.uuid)
         .where(column.reservation_id.in_(boot_ids))
-        .group_by(column.caller_id, column.reservation_id, column.status, power)
+        .group_by(column.caller_id, column.reservation_id, status)
     )
     counts: defaultdict[Key, Counter[Status]] = defaultdict(Counter)
     names: dict[Key, str] = {}
     for row in tx.execute(statement):
         key = (str(row.caller_id), str(row.reservation_id))
-        power_now = Power.RUNNING if row.observed_power is None else Power(row.observed_power)
-        state = InstanceState(observed=Observed(power=power_now))
-        status = shown_status(InstanceStatus(row.status), state)
-        counts[key][status] += row.number
+        counts[key][Status(row.shown)] += row.number
         names[key] = min(names.get(key, row.first_name), row.first_name)
     return counts, names

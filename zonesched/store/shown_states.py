@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.desired_state import STATUS_OF_POWER, RebootType, Status
+from zonesched.model.desired_state import STATUS_OF_POWER, STATUS_WITHOUT_POWER, RebootType, Status
 from zonesched.model.observed_state import Power
 from zonesched.model.placement import BUILDING_STATUSES, InstanceStatus
 from zonesched.model.server_query import AskedStates
@@ -55,6 +55,19 @@ _STATES_OF: Mapping[Status, sa.ColumnElement[bool]] = {
     },
 }
 """The states for which an instance that is stored as ACTIVE shows each other status."""
+
+_OF_BUILT = {**_STATES_OF, Status.SHELVED_OFFLOADED: _IS_OFFLOADED & _RESTS}
+_OF_PLACED: Mapping[InstanceStatus, sa.ColumnElement[str]] = {
+    InstanceStatus.ACTIVE: sa.case(
+        *((states, status.value) for status, states in _OF_BUILT.items()), else_=Status.ACTIVE.value
+    ),
+    InstanceStatus.BUILD: sa.case((_IS_OFFLOADED, Status.SHELVED_OFFLOADED.value), else_=Status.BUILD.value),
+}
+SHOWN_STATUS = sa.case(
+    {one.value: _OF_PLACED.get(one, status.value) for one, status in STATUS_WITHOUT_POWER.items()},
+    value=_STATUS,
+)
+"""The status that an instance shows, where its row of states is joined, or it has none."""
 
 _STATUS_OF_VM_STATE = {name: status for status, name in VM_STATE_OF_STATUS.items()}
 _POWER_OF_VM_STATE = {name: power for power, name in VM_STATE_OF_POWER.items()}
