@@ -82,6 +82,12 @@ def code(reply: Answer) -> tuple[int, str]:
     return reply.status, fault["error_code"]
 
 
+def creation(node: Node, uuid: str) -> tuple[str, str | None, str | None]:
+    """Action, result and end of the first action on a server."""
+    line = node.client().get(f"/servers/{uuid}/os-instance-actions").json["instanceActions"][-1]
+    return line["action"], line["result"], line["finish_time"]
+
+
 def test_a_stop_is_accepted_desired_and_reached(tree: Tree, node: Node, agent: PlayedAgent) -> None:
     (uuid,) = booted(tree, agent)
     assert (agent.work()[0]["desired"], states(node, uuid)) == (
@@ -419,6 +425,22 @@ def test_a_server_that_is_lost_ends_its_actions(tree: Tree, node: Node, agent: P
     assert states(node, uuid)[:3] == ("ERROR", "error", None)
     assert results(node, uuid)[-1] == ("stop", "error", "lost_by_host")
     assert code(act(node, uuid, START)) == (409, "has_ended")
+
+
+def test_a_server_that_ran_and_ended_without_any_action_stays_one_that_was_created(
+    tree: Tree, node: Node, agent: PlayedAgent
+) -> None:
+    lost, deleted = booted(tree, agent, 2)
+    before = {
+        uuid: (server(node, uuid)["OS-SRV-USG:launched_at"], creation(node, uuid)) for uuid in (lost, deleted)
+    }
+    tree.clock.advance(60)
+
+    agent.report([{"uuid": lost, "attempt": 1, "state": "gone", "reason": ""}])
+    node.client("member").delete(f"/servers/{deleted}")
+
+    listed = node.client().get("/servers/detail?status=ERROR&status=DELETED").json["servers"]
+    assert {one["id"]: (one["OS-SRV-USG:launched_at"], creation(node, one["id"])) for one in listed} == before
 
 
 def test_all_servers_of_a_boot_take_an_action(tree: Tree, node: Node, agent: PlayedAgent) -> None:

@@ -145,6 +145,19 @@ def test_a_build_that_fails_for_good_is_told_as_an_error(scene: Scene) -> None:
     assert told[0]["payload"]["nova_object.data"]["fault"]
 
 
+def test_one_that_ran_and_is_lost_is_not_told_as_a_failed_boot(scene: Scene) -> None:
+    (uuid,) = scene.boot()
+    scene.report(uuid)
+    before = scene.types()
+
+    scene.report(uuid, AgentState.GONE)
+    told = scene.told()
+
+    assert before == ["instance.create.end"]
+    assert [one["event_type"] for one in told] == ["instance.update"]
+    assert told[0]["payload"]["nova_object.data"]["launched_at"] is not None
+
+
 def test_actions_are_told_when_they_have_ended_and_how(scene: Scene) -> None:
     (uuid,) = scene.boot()
     scene.report(uuid)

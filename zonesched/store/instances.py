@@ -15,7 +15,7 @@ from zonesched.model.observed_state import Power
 from zonesched.model.placement import BUILDING_STATUSES, CLAIMING, ENDED_STATUSES, InstanceStatus
 from zonesched.model.present_request import AS_REQUESTED, PresentForm
 from zonesched.model.request_spec import Flavor, Image, RequestSpec
-from zonesched.store import instance_actions, moves, outcomes
+from zonesched.store import built_times, instance_actions, moves, outcomes
 from zonesched.store import tables as t
 from zonesched.store.alike_rows import AlikeRows
 from zonesched.store.instance_states import PRESENT_FLAVOR, flavor_from_text, image_from_text
@@ -310,6 +310,8 @@ def set_status(
         ages_s = tuple(max(0.0, now - row.created_at) for row in rows)
         outcomes.note(tx, BecameActive(ages_s, tuple(row.uuid for row in rows), now))
         return len(rows)
+    if status in ENDED_STATUSES:
+        built_times.note(tx, uuids)
     statement = _SET_STATUS_FROM if only_from else _SET_ANY_STATUS
     changed = statement.run(tx, uuids=uuids, **allowed, **values)
     if changed and status is InstanceStatus.ERROR:

@@ -12,8 +12,7 @@ from zonesched.model.placement import InstanceStatus
 from zonesched.services.owners.actions import check_not_locked
 from zonesched.services.owners.scopes import scope_of
 from zonesched.services.zone import Zone
-from zonesched.store import identity, instance_states, instances, locks, server_list
-from zonesched.store.instance_states import StoredState
+from zonesched.store import built_times, identity, instances, locks, server_list
 from zonesched.store.instances import Instance
 from zonesched.store.store import Transaction
 
@@ -76,18 +75,11 @@ def change(
         after = changed(before)
         if after != before:
             change, now = identity.next_change(tx), zone.clock.now()
-            _note_when_built(tx, instance)
+            built_times.note(tx, [uuid])
             instances.set_details(tx, change, uuid, after.name, after.passthrough, now)
         return after
 
     return zone.store.write(fn)
-
-
-def _note_when_built(tx: Transaction, instance: Instance) -> None:
-    """Store when an instance was built whose last change has said so until this one."""
-    if instance.status is InstanceStatus.ACTIVE and not instance_states.read(tx, [instance.uuid]):
-        built = StoredState(instance.uuid, built_at=instance.updated_at)
-        instance_states.write(tx, [built], known=())
 
 
 def _unknown() -> NotFound:
