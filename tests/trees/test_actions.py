@@ -14,6 +14,7 @@ from tests.builders.played_agent import PlayedAgent, a_report
 from tests.builders.scenes import built_once
 from tests.builders.tree import Answer, Node, Tree, a_host
 from zonesched.model.caller import Role
+from zonesched.model.openstack_time import iso_time
 from zonesched.services.audit import audit, repair
 from zonesched.services.catalog import users
 from zonesched.services.hosts import hosts
@@ -365,6 +366,26 @@ def test_a_member_does_not_replace_the_lock_of_an_admin(tree: Tree, node: Node, 
     assert server(node, uuid)["locked_reason"] == "audit"
     assert code(act(node, uuid, {"unlock": None})) == (403, "locked_by_admin")
     assert code(node.client("member").delete(f"/servers/{uuid}")) == (409, "server_locked")
+
+
+def test_a_server_changes_when_it_is_locked_and_when_it_is_unlocked(
+    tree: Tree, node: Node, agent: PlayedAgent
+) -> None:
+    (uuid,) = booted(tree, agent)
+    member = node.client("member")
+    launched_at = server(node, uuid)["OS-SRV-USG:launched_at"]
+    for body in ({"lock": None}, {"lock": {"locked_reason": "kept"}}, {"unlock": None}):
+        tree.clock.advance(60)
+        since = iso_time(tree.clock.now())
+
+        assert act(node, uuid, body).status == 202
+        assert act(node, uuid, body).status == 202
+
+        (listed,) = member.get(f"/servers/detail?changes-since={since}").json["servers"]
+        assert (listed["updated"], listed["OS-SRV-USG:launched_at"]) == (since, launched_at)
+        tree.clock.advance(60)
+        act(node, uuid, body)
+        assert server(node, uuid)["updated"] == since
 
 
 def test_an_own_lock_and_an_admins_may_be_replaced_by_an_admin(

@@ -38,6 +38,7 @@ from zonesched.services.owners.scopes import boot_scope, scope_of
 from zonesched.services.state.wake import Wake
 from zonesched.services.zone import Zone
 from zonesched.store import (
+    built_times,
     claims,
     identity,
     instance_actions,
@@ -47,7 +48,7 @@ from zonesched.store import (
     placements,
     server_list,
 )
-from zonesched.store.instance_actions import Count, InstanceAction
+from zonesched.store.instance_actions import Count, InstanceAction, Lock
 from zonesched.store.instances import Instance
 from zonesched.store.placements import Placement
 from zonesched.store.store import Transaction
@@ -223,9 +224,12 @@ def _take(zone: Zone, tx: Transaction, caller: Caller, rows: Sequence[Instance],
     uuids = [subject.instance.uuid for subject in accepted]
     match asked:
         case LockServer(reason):
-            instance_actions.lock(tx, uuids, reason, by_admin=caller.role is Role.ADMIN)
+            lock = Lock(reason, by_admin=caller.role is Role.ADMIN)
+            instance_actions.lock(tx, uuids, reason, by_admin=lock.by_admin)
+            _note_changed(tx, [s.instance.uuid for s in accepted if s.lock != lock], now)
         case UnlockServer():
             instance_actions.unlock(tx, uuids)
+            _note_changed(tx, [s.instance.uuid for s in accepted if s.lock is not None], now)
         case Action() | Rebuild() | Resize():
             before = {s.instance.uuid: s.stored for s in accepted if s.stored is not None}
             change = identity.next_change(tx)
@@ -251,6 +255,13 @@ def _take(zone: Zone, tx: Transaction, caller: Caller, rows: Sequence[Instance],
     is_end = asked is Action.CONFIRM_RESIZE
     places = placements.read_by_uuid(tx, uuids) if is_end else [w.place for w in wanted]
     return _Taken(len(accepted), places, refused)
+
+
+def _note_changed(tx: Transaction, uuids: Sequence[str], now: float) -> None:
+    """Note that instances have changed which no other zone has to be told."""
+    if uuids:
+        built_times.note(tx, uuids)
+        instances.touch(tx, identity.next_change(tx), uuids, now)
 
 
 def _rebuild(zone: Zone, tx: Transaction, wanted: Sequence[Wanted], asked: Rebuild, now: float) -> None:
