@@ -94,6 +94,20 @@ def test_a_resize_may_name_the_disk_configuration(
     assert server["OS-DCF:diskConfig"] == shown_as
 
 
+def test_its_usage_has_the_state_in_which_a_resized_server_is_shown(
+    tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
+) -> None:
+    uuid = on_h1(tree, old)
+
+    resized(tree, node, uuid, old, new)
+
+    (usage,) = (
+        node.client("member").get("/os-simple-tenant-usage/project-1").json["tenant_usage"]["server_usages"]
+    )
+    server = node.client().get(f"/servers/{uuid}").json["server"]
+    assert usage["state"] == server["OS-EXT-STS:vm_state"] == "resized"
+
+
 def test_a_server_is_resized_step_by_step_and_both_places_are_claimed_until_it_is_confirmed(
     tree: Tree, node: Node, old: PlayedAgent, new: PlayedAgent
 ) -> None:

@@ -175,6 +175,15 @@ def test_an_offloaded_server_rests_until_it_is_unshelved(scene: Scene) -> None:
     assert (scene.used(), scene.audit()) == (2, [])
 
 
+def test_its_usage_has_the_state_in_which_a_server_is_shown_while_it_is_unshelved(scene: Scene) -> None:
+    uuid = scene.shelved()
+
+    scene.act(uuid, UNSHELVE)
+
+    (usage,) = scene.member.get("/os-simple-tenant-usage/project-1").json["tenant_usage"]["server_usages"]
+    assert usage["state"] == scene.shown(uuid)["OS-EXT-STS:vm_state"] == "shelved_offloaded"
+
+
 def test_what_is_the_owners_is_kept(scene: Scene) -> None:
     (uuid,) = scene.boot(metadata={"a": "b"})
     scene.member.call("PUT", f"/servers/{uuid}", {"server": {"name": "renamed"}})

@@ -8,7 +8,7 @@ from typing import Any
 
 from zonesched.api.links import Links
 from zonesched.api.microversion import Microversion
-from zonesched.model.desired_state import Status, is_unshelving, shown_status
+from zonesched.model.desired_state import Status, shown_status
 from zonesched.model.desired_wire import resizes_to_wire
 from zonesched.model.named_boot import ImageAndFlavor
 from zonesched.model.observed_state import NO_RESIZES
@@ -18,7 +18,7 @@ from zonesched.model.request_spec import Flavor, Image
 from zonesched.model.request_wire import flavor_to_wire, image_to_wire
 from zonesched.model.server_hostname import hostname_of
 from zonesched.model.views import FailedAttempt, ServerView
-from zonesched.model.vm_state import NO_STATE, POWER_STATE, RESIZED, VM_STATE_OF_POWER, VM_STATE_OF_STATUS
+from zonesched.model.vm_state import NO_STATE, POWER_STATE, is_built, vm_state
 
 DISK_CONFIG = "MANUAL"
 """How the disk of a server is partitioned whose owner has not said: not at all."""
@@ -198,15 +198,13 @@ def details_json(passthrough: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _extensions(view: ServerView) -> dict[str, Any]:
-    power, is_resized = view.state.observed.power, view.state.observed.resizes.is_open
-    vm_state = RESIZED if is_resized else VM_STATE_OF_POWER[power]
-    is_built = view.status is InstanceStatus.ACTIVE or is_unshelving(view.status, view.state)
+    power_state = POWER_STATE[view.state.observed.power]
     ended_at = view.updated_at if view.status is InstanceStatus.DELETED else 0.0
     return {
         "OS-EXT-AZ:availability_zone": view.availability_zone,
-        "OS-EXT-STS:vm_state": vm_state if is_built else VM_STATE_OF_STATUS[view.status],
+        "OS-EXT-STS:vm_state": vm_state(view.status, view.state),
         "OS-EXT-STS:task_state": view.task_state or None,
-        "OS-EXT-STS:power_state": POWER_STATE[power] if is_built else NO_STATE,
+        "OS-EXT-STS:power_state": power_state if is_built(view.status, view.state) else NO_STATE,
         "OS-SRV-USG:launched_at": _whole_second(view.launched_at),
         "OS-SRV-USG:terminated_at": _whole_second(ended_at),
         "OS-EXT-SRV-ATTR:hostname": hostname_of(view.name, view.passthrough),

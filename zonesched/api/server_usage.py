@@ -13,7 +13,7 @@ from zonesched.errors import BadRequest, NotFound
 from zonesched.model.caller import Role
 from zonesched.model.openstack_time import zoneless_time
 from zonesched.model.placement import InstanceStatus
-from zonesched.model.vm_state import VM_STATE_OF_POWER
+from zonesched.model.vm_state import vm_state
 from zonesched.services.owners import server_usage
 from zonesched.services.owners.server_usage import InstanceUsage, UsageQuery
 
@@ -26,13 +26,8 @@ MOST_AT_ONCE = 20_000
 PERIOD_S = 28 * 86_400
 DAY_S = 86_400
 
-_STATE = {
-    InstanceStatus.BUILD: "building",
-    InstanceStatus.ERROR: "error",
-    InstanceStatus.DELETED: "terminated",
-    InstanceStatus.UNKNOWN: "unknown",
-    InstanceStatus.OFFLOADED: "shelved_offloaded",
-}
+TERMINATED = "terminated"
+"""State of an instance that was deleted."""
 
 
 def list_all(call: Call) -> Answer:
@@ -106,6 +101,7 @@ def _json(
 
 
 def _server_json(usage: InstanceUsage) -> dict[str, Any]:
+    is_deleted = usage.status is InstanceStatus.DELETED
     return {
         "instance_id": usage.uuid,
         "name": usage.name,
@@ -118,7 +114,7 @@ def _server_json(usage: InstanceUsage) -> dict[str, Any]:
         "uptime": int(usage.uptime_s),
         "started_at": zoneless_time(usage.created_at),
         "ended_at": zoneless_time(usage.ended_at) if usage.ended_at else None,
-        "state": _STATE.get(usage.status, VM_STATE_OF_POWER[usage.power]),
+        "state": TERMINATED if is_deleted else vm_state(usage.status, usage.state),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from zonesched.model.desired_state import InstanceState, is_unshelving
 from zonesched.model.observed_state import Power
 from zonesched.model.placement import InstanceStatus
 
@@ -34,3 +35,15 @@ POWER_STATE = {
     Power.OFFLOADED: NO_STATE,
 }
 """OpenStack's numbers of power states."""
+
+
+def vm_state(status: InstanceStatus, state: InstanceState) -> str:
+    """Return OpenStack's state of an instance, from the stored status and the instance's state."""
+    if not is_built(status, state):
+        return VM_STATE_OF_STATUS[status]
+    return RESIZED if state.observed.resizes.is_open else VM_STATE_OF_POWER[state.observed.power]
+
+
+def is_built(status: InstanceStatus, state: InstanceState) -> bool:
+    """Tell whether its observed state says what an instance is."""
+    return status is InstanceStatus.ACTIVE or is_unshelving(status, state)

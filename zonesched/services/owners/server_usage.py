@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from zonesched.errors import BadRequest
-from zonesched.model.desired_state import NEW
-from zonesched.model.observed_state import Power
+from zonesched.model.desired_state import NEW, InstanceState
 from zonesched.model.placement import InstanceStatus
 from zonesched.model.present_request import as_now
 from zonesched.model.request_spec import Flavor
@@ -43,7 +42,7 @@ class InstanceUsage:
     name: str
     project_id: str
     status: InstanceStatus
-    power: Power
+    state: InstanceState
     flavor: Flavor
     created_at: float
     ended_at: float
@@ -68,7 +67,7 @@ def read(zone: Zone, query: UsageQuery) -> tuple[list[InstanceUsage], str]:
         for row in rows:
             state = states[row.uuid].state if row.uuid in states else NEW
             flavor = as_now(specs[row.caller_id, row.reservation_id], state).flavor
-            usages.append(_usage(row, state.observed.power, flavor, query, now))
+            usages.append(_usage(row, state, flavor, query, now))
         return usages
 
     try:
@@ -87,7 +86,9 @@ def _page(zone: Zone, query: UsageQuery) -> UsagePage:
     return UsagePage(zone.uuid, query.project_id, query.start, query.end, query.marker, query.limit + 1)
 
 
-def _usage(row: Instance, power: Power, flavor: Flavor, query: UsageQuery, now: float) -> InstanceUsage:
+def _usage(
+    row: Instance, state: InstanceState, flavor: Flavor, query: UsageQuery, now: float
+) -> InstanceUsage:
     has_ended = row.status in (InstanceStatus.DELETED, InstanceStatus.ERROR)
     ended_at = row.ended_at if has_ended else 0.0
     until = min(query.end, ended_at or now)
@@ -96,7 +97,7 @@ def _usage(row: Instance, power: Power, flavor: Flavor, query: UsageQuery, now: 
         name=row.name,
         project_id=row.project_id,
         status=row.status,
-        power=power,
+        state=state,
         flavor=flavor,
         created_at=row.created_at,
         ended_at=ended_at,
