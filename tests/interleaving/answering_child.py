@@ -56,7 +56,8 @@ class AnsweringChild:
                 return 202 if call == "servers" else 200, {
                     "builds": [self._line(call, one) for one in builds]
                 }
-        return 404, {"itemNotFound": {"code": 404, "message": "There is none.", "error_code": "x"}}
+        none = {"code": 404, "message": "There is none.", "error_code": "instance_not_found"}
+        return 404, {"itemNotFound": none}
 
     def _line(self, call: str, build: Mapping[str, Any]) -> Mapping[str, Any]:
         state, key = self.states[call], {"uuid": build["uuid"], "attempt": build["attempt"]}

@@ -42,9 +42,9 @@ def has_too_much(reply: Reply) -> bool:
 
 
 def is_not_found(reply: Reply) -> bool:
-    """Tell whether the child does not have what was asked for."""
-    # Any proxy may answer 404; only a zone that has looked it up answers it in the API's form.
-    return reply.status == 404 and answers.error_kind(reply.body) == "itemNotFound"
+    """Tell whether the child does not have the instance that was asked for."""
+    # Any proxy may answer 404, and any zone or service of OpenStack in the API's form, below a wrong URL.
+    return reply.status == 404 and answers.error_code(reply.body) == "instance_not_found"
 
 
 def check_passed_on(reply: Reply) -> None:
