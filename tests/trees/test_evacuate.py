@@ -242,6 +242,26 @@ def test_a_server_whose_owner_wants_no_rebuild_elsewhere_rests(tmp_path: Path) -
     assert audit.run(zone.node.zone) == []
 
 
+@pytest.mark.parametrize(
+    ("metadata", "task"),
+    [({"rebuild_elsewhere": "false"}, None), ({}, "unshelving")],
+    ids=["rests", "goes on"],
+)
+def test_an_evacuated_server_is_shown_on_no_host_while_the_old_one_is_claimed(
+    tmp_path: Path, metadata: dict[str, str], task: str | None
+) -> None:
+    zone = Zone(tmp_path, metadata=metadata)
+    zone.force_down()
+
+    zone.evacuate()
+
+    shown = zone.admin.get(f"/servers/{zone.uuid}").json["server"]
+    assert (shown["status"], shown["OS-EXT-STS:task_state"]) == ("SHELVED_OFFLOADED", task)
+    assert (shown["OS-EXT-SRV-ATTR:host"], shown["hostId"]) == (None, "")
+    assert zone.admin.get("/servers/detail?all_tenants=1&host=h1").json["servers"] == []
+    assert zone.used("h1") == 2
+
+
 @pytest.mark.parametrize("whole_host", [True, False])
 def test_a_server_that_was_being_shelved_there_is_offloaded(tmp_path: Path, whole_host: bool) -> None:
     zone = Zone(tmp_path)

@@ -10,6 +10,7 @@ from zonesched.model.decision_trace import NO_TRACE, DecisionTrace
 from zonesched.model.desired_state import NEW
 from zonesched.model.instance_flavor import flavor_of
 from zonesched.model.instance_image import image_of
+from zonesched.model.observed_state import Power
 from zonesched.model.placement import (
     CLAIMING,
     PROMISED,
@@ -212,7 +213,10 @@ def _local_host_id(found: Found) -> str:
     place = found.place
     if place is None or not isinstance(place.where, ClaimedHost) or place.state not in CLAIMING:
         return ""
-    return place.where.host_id
+    state = found.state.state if found.state is not None else NEW
+    # An evacuated one has left, while the claim still waits for the agent of its host.
+    has_left = place.state is State.RELEASING and state.observed.power is Power.OFFLOADED
+    return "" if has_left else place.where.host_id
 
 
 def _task_state(found: Found) -> str:
