@@ -1,4 +1,4 @@
-"""When instances were built, stored before the change that would replace it.
+"""Times at which instances were built, stored before the change that would replace them.
 
 A built instance without a row of states has not changed since: its last change says when it was built.
 """
