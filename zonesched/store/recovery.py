@@ -22,7 +22,7 @@ from zonesched.model.observed_state import NO_MOVES, MoveCounts, Observed
 from zonesched.model.placement import LIVING_STATUSES, Attempt, InstanceStatus
 from zonesched.model.request_spec import Flavor, RequestSpec
 from zonesched.model.request_wire import flavor_from_wire, flavor_to_wire, spec_from_row, spec_to_row
-from zonesched.store import claims, server_history
+from zonesched.store import claims, locks, server_history
 from zonesched.store import tables as t
 from zonesched.store.found_states import (
     given_back_from_text,
@@ -35,6 +35,7 @@ from zonesched.store.prepared import Prepared, is_in, one_of
 _unheard, _found, _named = t.unheard.c, t.found_instances.c, t.named_instances.c
 _INCARNATION = Prepared(sa.select(t.identity.c.incarnation))
 _ANY = Prepared(sa.select(_unheard.kind).limit(1))
+_PARENTS = sa.select(t.users.c.id).where(t.users.c.role == Role.PARENT.value)
 _OF_HOLDER = Prepared(
     sa.select(_found.uuid, _found.number)
     .where(_found.kind == sa.bindparam("kind"), _found.holder_id == sa.bindparam("holder_id"))
@@ -123,8 +124,7 @@ def begin(tx: Connection, incarnation: str) -> None:
     tx.execute(sa.delete(t.epochs))
     tx.execute(sa.insert(t.epochs).values(after=0, id=incarnation))
     with_hosts = sa.select(t.hosts.c.service_id).distinct()
-    parents = sa.select(t.users.c.id).where(t.users.c.role == Role.PARENT.value)
-    ids = {Kind.AGENT: with_hosts, Kind.CHILD: sa.select(t.children.c.id), Kind.PARENT: parents}
+    ids = {Kind.AGENT: with_hosts, Kind.CHILD: sa.select(t.children.c.id), Kind.PARENT: _PARENTS}
     rows = [
         {"kind": kind.value, "id": id_} for kind, query in ids.items() for id_ in tx.execute(query).scalars()
     ]
@@ -141,10 +141,9 @@ def incarnation(tx: Connection) -> str:
 
 def has_parents(tx: Connection) -> bool:
     """Tell whether any user of the zone is a parent, or was one that has not been heard."""
-    users = sa.select(t.users.c.id).where(t.users.c.role == Role.PARENT.value)
     # One that was deleted during the recovery has named nothing: what is its own looks like the zone's.
     unheard = sa.select(_unheard.id).where(_unheard.kind == Kind.PARENT.value)
-    return any(tx.execute(query).first() is not None for query in (users, unheard))
+    return any(tx.execute(query).first() is not None for query in (_PARENTS, unheard))
 
 
 def is_under_way(tx: Connection) -> bool:
@@ -183,6 +182,21 @@ def await_word(tx: Connection, kind: Kind, id_: str) -> None:
     """Note that a neighbour has not told all that it has; the caller has locked the recovery."""
     if is_heard(tx, kind, id_):
         tx.execute(sa.insert(t.unheard).values(kind=kind.value, id=id_))
+
+
+def add(tx: Connection, kind: Kind, id_: str) -> None:
+    """Note a neighbour that is added: a recovery that is under way waits for it too."""
+    locks.recovery(tx)
+    if is_under_way(tx):
+        await_word(tx, kind, id_)
+        if kind is not Kind.PARENT:
+            await_parents(tx)
+
+
+def await_parents(tx: Connection) -> None:
+    """Note that no parent has named what was found since; the caller has locked the recovery."""
+    for id_ in tx.execute(_PARENTS).scalars().all():
+        await_word(tx, Kind.PARENT, id_)
 
 
 def end(tx: Connection) -> None:

@@ -14,8 +14,9 @@ from zonesched.seal.passwords import PERSON, ScryptCost, VerifiedCache
 from zonesched.seams import Clock
 from zonesched.services.state.password_guard import PasswordGuard
 from zonesched.services.zone import Zone
-from zonesched.store import dashboard_sessions, idle_holds, keypairs, quota_overrides, usage
+from zonesched.store import dashboard_sessions, idle_holds, keypairs, quota_overrides, recovery, usage
 from zonesched.store import users as rows
+from zonesched.store.recovery import Kind
 from zonesched.store.store import Store, Transaction
 from zonesched.store.users import User
 
@@ -61,6 +62,9 @@ def create(
     def fn(tx: Transaction) -> None:
         if rows.read_by_name(tx, name):
             raise Conflict(f"There is a user {name}.", code="user_exists", field="user.name")
+        if role is Role.PARENT:
+            # The copy of a restored zone may be older than the parent, and lack what that has here.
+            recovery.add(tx, Kind.PARENT, new.id)
         rows.insert(tx, new)
 
     store.write(fn)

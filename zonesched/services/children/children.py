@@ -20,9 +20,10 @@ from zonesched.services.placing.placement_moves import advance
 from zonesched.services.state.child_rows import StoredChildren
 from zonesched.services.zone import Zone
 from zonesched.store import children as rows
-from zonesched.store import identity, instances, locks, placements, reservations
+from zonesched.store import identity, instances, locks, placements, recovery, reservations
 from zonesched.store.children import ChildRow
 from zonesched.store.placements import Placement
+from zonesched.store.recovery import Kind
 from zonesched.store.store import Store, Transaction
 from zonesched.zones.address import AddressRefused
 from zonesched.zones.child import Offline, Ready, Waiting
@@ -72,6 +73,8 @@ def add(zone: Zone, form: ChildForm) -> ChildView:
     row = replace(row, zone_uuid=_probe(zone, row))
 
     def fn(tx: Transaction) -> None:
+        # The copy of a restored zone may be older than the child, and lack what is there.
+        recovery.add(tx, Kind.CHILD, child_id)
         locks.which_zones(tx)
         _check_is_no_other(tx, row)
         rows.insert(tx, row)

@@ -46,6 +46,7 @@ def take(
         ids = hosts.ids_of_service(tx, own.id)
         found = [_found(own.id, ids, one) for one in told]
         if is_first:
+            _ask_whose(tx, own.id, found)
             recovery.forget_of(tx, Kind.AGENT, own.id)
         if recovery.is_under_way(tx):
             # It tells anew at each poll: until its last page, what it has looks lost.
@@ -59,6 +60,18 @@ def take(
             recovery.hear(tx, Kind.AGENT, own.id)
 
     zone.store.write(fn)
+
+
+def _ask_whose(tx: Transaction, service_id: str, found: Sequence[Found]) -> None:
+    """Let parents name their instances once more where an agent has some that was heard without any.
+
+    The copy may lack its hosts, so that the recovery did not wait for it.
+    """
+    is_new = recovery.is_heard(tx, Kind.AGENT, service_id) and not recovery.count_of(
+        tx, Kind.AGENT, service_id
+    )
+    if found and is_new and recovery.is_under_way(tx):
+        recovery.await_parents(tx)
 
 
 @dataclass(frozen=True)
