@@ -132,3 +132,67 @@ def test_parents_name_what_a_child_has_that_is_added_after_they_were_heard(scene
     assert "parent parent-root" in {line["subject"] for line in waits}
     assert scene.servers() == scene.servers("region") == {uuid: "ACTIVE"}
     nothing_is_wrong(scene.tree)
+
+
+@pytest.mark.parametrize("is_shelved", [True, False], ids=["shelved", "running"])
+def test_a_server_in_a_child_that_is_added_after_the_recovery_is_restored_by_a_repair(
+    scene: Scene, is_shelved: bool
+) -> None:
+    # given a server that has gone to a child which the copy does not have, and that was stopped there
+    (uuid,) = scene.booted(1)
+    if is_shelved:
+        scene.act(uuid, "shelve")
+    copy = scene.copy("root")
+    add_other(scene)
+    if not is_shelved:
+        scene.act(uuid, "shelve")
+    for action in ("unshelve", "os-stop"):
+        scene.act(uuid, action)
+    running = scene.agents["other"].running
+    # when the child is added only after the recovery has found the server nowhere
+    scene.restore("root", copy)
+    scene.recovered("root")
+    lost = scene.servers()
+    add_again(scene)
+    scene.work()
+    (restored,) = scene.repair("root")
+    scene.work(6)
+    # then
+    assert lost == {uuid: "SHELVED_OFFLOADED" if is_shelved else "ERROR"}
+    assert (restored["kind"], restored["repaired"]) == ("child_has_unknown_instance", True)
+    assert scene.agents["other"].running == running
+    assert scene.servers() == {uuid: "SHUTOFF"}
+    nothing_is_wrong(scene.tree)
+    for action, status in (("os-start", "ACTIVE"), ("shelve", "SHELVED_OFFLOADED"), ("unshelve", "ACTIVE")):
+        scene.act(uuid, action)
+        assert scene.servers() == {uuid: status}
+    nothing_is_wrong(scene.tree)
+
+
+def test_a_parents_server_in_a_child_that_is_added_after_the_recovery_runs_on_and_may_be_adopted(
+    scene: Scene,
+) -> None:
+    # given a parent's server that has gone to a child which the copy of the region does not have
+    (uuid,) = scene.booted(1)
+    copy = scene.copy("region")
+    scene.tree.add("other", parent="region")
+    scene.agents["other"] = RealAgent(scene.tree, "other", [a_machine("o1", vcpus=64)], "other")
+    scene.tree.poll()
+    for action in ("shelve", "unshelve"):
+        scene.act(uuid, action)
+    assert scene.agents["other"].uuids() == {uuid}
+    # when that is added only after the recovery
+    scene.restore("region", copy)
+    scene.recovered("region")
+    add_again(scene, "region")
+    scene.work()
+    (left,) = scene.repair("region")
+    scene.work(6)
+    # then it runs on, and another recovery asks its parent
+    assert (left["kind"], left["repaired"]) == ("child_has_unknown_instance", False)
+    assert "zonesched db restored" in left["action"]
+    assert scene.agents["other"].uuids() == {uuid}
+    scene.restore("region", scene.copy("region"))
+    scene.recovered("region")
+    assert [scene.servers(name) for name in ("root", "region", "other")] == [{uuid: "ACTIVE"}] * 3
+    nothing_is_wrong(scene.tree)

@@ -74,6 +74,9 @@ UNFINISHED = frozenset(PlacementState) - FINAL
 ZONE_LOST = "zone_lost"
 """The reason of a placement that ended because its child was removed from this zone."""
 
+LOST_IN_RESTORE = "lost_in_restore"
+"""Reason of an instance that restored rows had and nobody has: it has ended since, or was never built."""
+
 HOLD_LATE = "hold_late"
 GROUP_BROKEN = "group_broken"
 NOT_KEPT = frozenset({HOLD_LATE, GROUP_BROKEN})

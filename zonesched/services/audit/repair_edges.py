@@ -7,13 +7,14 @@ place in another child, unless that one has said that the instance lives there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from zonesched.model.inconsistency import Left, OfAttempt, Repaired, RepairResult
 from zonesched.model.observed_state import Power
 from zonesched.model.placement import (
     FINAL,
     LIVING_STATUSES,
+    LOST_IN_RESTORE,
     WANTED,
     ZONE_LOST,
     InstanceChange,
@@ -25,14 +26,15 @@ from zonesched.services.audit.repair_rows import CannotTell, Repair
 from zonesched.services.children.changes import note_states
 from zonesched.services.life.leaving import leave
 from zonesched.services.placing.removed_children import removed
-from zonesched.store import instance_states, instances, new_placements, placements
+from zonesched.services.recovery import found_states
+from zonesched.store import instance_states, instances, new_placements, placements, recovery
 from zonesched.store.child_placements import PlaceInChild, lost_with_child, move_to_child
 from zonesched.store.instances import Instance
 from zonesched.store.placements import AskedChild, ClaimedHost, Placement
 
 State = PlacementState
 MOVED = "it has moved since it was compared: run it again"
-BELIEVED_LOST = ("deleted_in_child", "lost_in_child", "place_lost", ZONE_LOST)
+BELIEVED_LOST = ("deleted_in_child", "lost_in_child", "place_lost", ZONE_LOST, LOST_IN_RESTORE)
 """Reasons of an ERROR because an instance was not found; if it is found, its owner still wants it."""
 
 
@@ -77,6 +79,12 @@ def _restore_or_delete(repair: Repair, unlike: Unlike) -> str:
         raise CannotTell("its owner is unknown here: the child's admin may delete it")
     if removed(repair.zone.children, repair.tx, [subject.child_id]):
         raise CannotTell("the child was removed since it was compared: add it again, or its admin ends them")
+    is_parents = instance.caller_id != repair.zone.uuid
+    if is_parents and instance.status is InstanceStatus.DELETED and instance.reason == LOST_IN_RESTORE:
+        raise CannotTell(
+            "its parent may want it: `zonesched db restored` begins another recovery, in which it says so;"
+            " or the child's admin may delete it"
+        )
     repair.leave_to_worker(instance.caller_id, instance.reservation_id)
     places = placements.read_by_uuid(repair.tx, [subject.uuid])
     if any(_is_open(p, subject) for p in places):
@@ -86,12 +94,12 @@ def _restore_or_delete(repair: Repair, unlike: Unlike) -> str:
     if unlike.below.status not in LIVING_STATUSES:
         _put(repair, subject, instance, places, State.RELEASING)
         if _was_shelved(unlike.below) and _is_believed_lost(instance) and not others:
-            _restore(repair, subject, unlike.below)
+            _restore(repair, subject, instance, unlike.below)
             return "the instance rests, and the child is asked to delete what is left of it"
         return "the child is asked to delete what is left of it"
-    if _is_wanted(instance) and not others:
+    if not others and (_is_wanted(instance) or _was_unshelved(repair, instance, subject, places)):
         _put(repair, subject, instance, places, State.CONFIRMING)
-        _restore(repair, subject, unlike.below)
+        _restore(repair, subject, instance, unlike.below)
         return f"the instance is restored as {unlike.below.status.value}, and confirmed once more"
     if _is_wanted(instance) and not any(_is_certain(p, unlike) for p in others):
         raise CannotTell("its other place is in a child zone that has not confirmed it: run it again")
@@ -114,6 +122,14 @@ def _is_wanted(instance: Instance) -> bool:
 
 def _is_believed_lost(instance: Instance) -> bool:
     return instance.status is InstanceStatus.ERROR and instance.reason in BELIEVED_LOST
+
+
+def _was_unshelved(
+    repair: Repair, instance: Instance, subject: OfAttempt, places: Sequence[Placement]
+) -> bool:
+    """Tell whether restored rows have a shelved instance, and lack the later place that it has got since."""
+    is_later = all(p.number < subject.attempt for p in places)
+    return instance.status is InstanceStatus.OFFLOADED and is_later and recovery.incarnation(repair.tx) != ""
 
 
 def _was_shelved(theirs: InstanceChange) -> bool:
@@ -151,9 +167,12 @@ def _put(
     )
 
 
-def _restore(repair: Repair, subject: OfAttempt, theirs: InstanceChange) -> None:
+def _restore(repair: Repair, subject: OfAttempt, instance: Instance, theirs: InstanceChange) -> None:
     attempts = {subject.uuid: subject.attempt}
     instances.set_attempts(repair.tx, repair.change, attempts, theirs.status, repair.now)
+    state = instance_states.read(repair.tx, [subject.uuid]).get(subject.uuid)
+    if state is not None and subject.attempt > instance.attempt:
+        found_states.note_later_place(repair.tx, state, repair.now, in_child=True)
     # The child's feed told this while the instance was thought to be lost, and tells it once.
     known = instance_states.read(repair.tx, [subject.uuid])
     built_at = {subject.uuid: repair.now}

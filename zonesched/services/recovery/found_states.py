@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from zonesched.model.desired_state import InstanceState
+from zonesched.model.desired_state import InstanceState, at_new_place
 from zonesched.model.instance_flavor import flavor_of
 from zonesched.model.instance_image import AS_BOOTED
-from zonesched.model.observed_state import NO_RESIZES
+from zonesched.model.observed_state import NO_RESIZES, Power
 from zonesched.model.placement import LIVING_STATUSES, BuildState, InstanceChange
 from zonesched.model.request_spec import Flavor
 from zonesched.services.children.changes import note_states
 from zonesched.services.life.given_back import in_own_terms
 from zonesched.services.life.observing import observe_on_hosts
-from zonesched.store import claims, instance_states, instances
+from zonesched.store import claims, instance_states, instances, moves
 from zonesched.store.instance_states import StoredState
 from zonesched.store.instances import Instance
 from zonesched.store.recovery import Found, Kind
@@ -91,7 +91,24 @@ def flavor_there(state: InstanceState, booted: Flavor) -> Flavor:
     return flavor_of(state.desired.flavor if state.is_resizing else state.present_flavor, booted)
 
 
-def without_counts(state: InstanceState) -> InstanceState:
+def note_later_place(tx: Transaction, row: StoredState, now: float, *, in_child: bool) -> None:
+    """Let an instance run that was shelved or evacuated at the place before.
+
+    A child counts from 0 at each place.
+    """
+    state, rests = row.state, Power.OFFLOADED
+    is_evacuated = state.observed.power is rests and not state.is_pending
+    is_shelved = state.desired.power is rests and not moves.living(tx, [row.uuid])
+    if is_evacuated or is_shelved:
+        power = Power.RUNNING if is_shelved else state.desired.power
+        row = row.wanting(at_new_place(state, power), now, in_child=in_child)
+    if in_child:
+        row = replace(row, state=_without_counts(row.state))
+    if is_evacuated or is_shelved or in_child:
+        instance_states.write(tx, [row], [row.uuid])
+
+
+def _without_counts(state: InstanceState) -> InstanceState:
     """Return a state with no rebuilds and no resizes: a later report says how many there were."""
     return replace(
         state,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from zonesched.model.desired_state import at_new_place
 from zonesched.model.inconsistency import (
     Inconsistency,
     Left,
@@ -13,11 +12,11 @@ from zonesched.model.inconsistency import (
     Repaired,
     RepairResult,
 )
-from zonesched.model.observed_state import Power
 from zonesched.model.placement import (
     CLAIMING,
     COUNTED_STATUSES,
     LIVING_STATUSES,
+    LOST_IN_RESTORE,
     WANTED,
     InstanceStatus,
     PlacementState,
@@ -47,7 +46,6 @@ from zonesched.store import (
     inbound,
     instance_states,
     instances,
-    moves,
     new_placements,
     placements,
     recovery,
@@ -55,16 +53,12 @@ from zonesched.store import (
     reservations,
 )
 from zonesched.store.inbound import InboundBuild
-from zonesched.store.instance_states import StoredState
 from zonesched.store.placements import AskedChild, ClaimedHost, Placement, Where
 from zonesched.store.recovery import Found, Kind, Named
 from zonesched.store.reservations import ReservationState
 from zonesched.store.store import Transaction
 
 State = PlacementState
-REASON = "lost_in_restore"
-"""Reason of an instance that the rows had and nobody has: it ended since the copy, or was never built."""
-
 KINDS = (
     "neighbour_unheard",
     "recovery_open",
@@ -216,12 +210,14 @@ class _Settling:
         """
         uuid, tx, change, now = known.instance.uuid, self.tx, self.change, self.now
         places = [p for p in placements.read_by_uuid(tx, [uuid]) if p.state in WANTED | {State.PARKED}]
-        end_unwanted(tx, change, places, now, REASON)
+        end_unwanted(tx, change, places, now, LOST_IN_RESTORE)
         if known.instance.caller_id == self.zone.uuid:
             note_offloaded(tx, change, [known.place] if known.place is not None else [], now)
-            rest_again(tx, change, [uuid], REASON, now)
+            rest_again(tx, change, [uuid], LOST_IN_RESTORE, now)
         status = self._end_status(known)
-        instances.set_status(tx, change, [uuid], status, now, reason=REASON, only_from=LIVING_STATUSES)
+        instances.set_status(
+            tx, change, [uuid], status, now, reason=LOST_IN_RESTORE, only_from=LIVING_STATUSES
+        )
 
     def _end_status(self, known: Known) -> InstanceStatus:
         is_own = known.instance.caller_id == self.zone.uuid
@@ -248,24 +244,7 @@ class _Settling:
         self._put(found, where, row.caller_id, row.reservation_id, places)
         self._note_number(known, found)
         if state is not None and found.number > row.attempt:
-            self._note_later_place(state, found)
-
-    def _note_later_place(self, row: StoredState, found: Found) -> None:
-        """Let an instance run that was shelved or evacuated at the place before.
-
-        A child counts from 0 at each place.
-        """
-        is_in_child = found.kind is Kind.CHILD
-        state, rests = row.state, Power.OFFLOADED
-        is_evacuated = state.observed.power is rests and not state.is_pending
-        is_shelved = state.desired.power is rests and not moves.living(self.tx, [row.uuid])
-        if is_evacuated or is_shelved:
-            power = Power.RUNNING if is_shelved else state.desired.power
-            row = row.wanting(at_new_place(state, power), self.now, in_child=is_in_child)
-        if is_in_child:
-            row = replace(row, state=found_states.without_counts(row.state))
-        if is_evacuated or is_shelved or is_in_child:
-            instance_states.write(self.tx, [row], [row.uuid])
+            found_states.note_later_place(self.tx, state, self.now, in_child=found.kind is Kind.CHILD)
 
     def _note_number(self, known: Known, found: Found) -> None:
         """Let the parent's attempt name the place; a later attempt that the parent names is a new row."""
