@@ -137,7 +137,7 @@ def _wanted(zone: Zone, caller: Caller, query: ServerQuery, limit: int) -> Page:
 
 
 def show(zone: Zone, caller: Caller, uuid: str, is_wanted: Callable[[], bool] = always) -> ServerView:
-    """Show one instance, refreshed from its child; marked stale when that child cannot be reached."""
+    """Show one instance, refreshed from its child; marked stale when that cannot be done."""
     found = _find(zone, caller, uuid)
     stale = False
     place = found.place
@@ -147,7 +147,8 @@ def show(zone: Zone, caller: Caller, uuid: str, is_wanted: Callable[[], bool] = 
         and isinstance(place.where, AskedChild)
         and place.state in TO_BUILD
     ):
-        stale = not _refresh(zone, place, place.where.child_id, is_wanted)
+        # The rows of a restored zone are old: what a child says of them is for the recovery alone.
+        stale = zone.restored.is_under_way or not _refresh(zone, place, place.where.child_id, is_wanted)
         found = _find(zone, caller, uuid)
     return server_views.view(zone, caller, found, stale=stale)
 
