@@ -42,7 +42,7 @@ RESTORED_ZONES = (
     Bug(
         name="adopted without claims",
         breaks="a host gives the room of an adopted instance once more",
-        path="zonesched/services/recovery/settle.py",
+        path="zonesched/services/recovery/settling.py",
         right="if isinstance(where, ClaimedHost) and not is_claimed:",
         wrong="if isinstance(where, ClaimedHost) and is_claimed:",
         tests=_RESTORED_TESTS,

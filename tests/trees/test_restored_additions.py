@@ -196,3 +196,41 @@ def test_a_parents_server_in_a_child_that_is_added_after_the_recovery_runs_on_an
     scene.recovered("region")
     assert [scene.servers(name) for name in ("root", "region", "other")] == [{uuid: "ACTIVE"}] * 3
     nothing_is_wrong(scene.tree)
+
+
+@pytest.mark.parametrize("is_again", [False, True], ids=["a repair", "another recovery"])
+def test_a_server_on_a_host_whose_agent_comes_after_the_recovery_is_its_owners_again(
+    scene: Scene, is_again: bool
+) -> None:
+    # given a server that was moved to a host which the copy does not have, and stopped there
+    (uuid,) = scene.booted(1, "leaf")
+    copy = scene.copy("leaf")
+    scene.agents["late"] = RealAgent(scene.tree, "leaf", [a_machine("l3", vcpus=64)], "late")
+    scene.work(1)
+    for action in ({"migrate": {"host": "l3"}}, {"os-stop": None}):
+        assert scene.admin("leaf").post(f"/servers/{uuid}/action", action).status == 202
+        scene.work(6)
+    late = scene.agents.pop("late")
+    running = late.running
+    assert late.uuids() == {uuid}
+    # when its agent was away while the zone recovered, and is back
+    scene.restore("leaf", copy)
+    scene.recovered("leaf")
+    lost = scene.servers("leaf")
+    scene.agents["late"] = late
+    scene.work(2)
+    listed = scene.kinds("leaf")
+    if is_again:
+        scene.restore("leaf", scene.copy("leaf"))
+    scene.recovered("leaf")
+    # then
+    assert (lost, listed) == ({uuid: "ERROR"}, {"restored_instance_elsewhere"})
+    assert late.running == running
+    assert scene.servers("leaf") == {uuid: "SHUTOFF"}
+    assert scene.claimed_vcpus("leaf") == 2
+    nothing_is_wrong(scene.tree)
+    assert scene.admin("leaf").post(f"/servers/{uuid}/action", {"os-start": None}).status == 202
+    scene.work()
+    assert scene.servers("leaf") == {uuid: "ACTIVE"}
+    scene.delete({uuid}, "leaf")
+    assert late.uuids() == set()

@@ -53,6 +53,7 @@ def run(zone: Zone, *, dry_run: bool = False, delete_unknown: bool = False) -> l
             results.extend(
                 repair_edges.repair_edge(repair, found) for found in sorted(unlike, key=_edge_turn)
             )
+            results.extend(settle.adopt_again(zone, tx, repair.change, repair.now))
             results.extend(_repair_local(repair))
             results.extend(settle.delete_unknown(tx, delete=delete_unknown))
             # What the end of a recovery has left unclaimed counts once, as it is in the end.
