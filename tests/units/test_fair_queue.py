@@ -48,6 +48,13 @@ def test_one_member_leaves_half_of_the_threads_to_others() -> None:
     assert started(queue) == [OTHER]
 
 
+def test_one_address_has_an_eighth_of_the_threads() -> None:
+    queue: FairQueue[int] = FairQueue(64)
+    for number in range(10):
+        queue.put(STRANGER, number)
+    assert started(queue) == [STRANGER] * 8
+
+
 def test_members_together_leave_a_quarter_to_machines() -> None:
     queue: FairQueue[int] = FairQueue(8)
     for member in (MEMBER, OTHER):
@@ -56,6 +63,14 @@ def test_members_together_leave_a_quarter_to_machines() -> None:
     assert len(started(queue)) == 6
     queue.put(PARENT, 1)
     assert started(queue) == [PARENT]
+
+
+def test_members_together_fill_three_quarters_of_the_queue() -> None:
+    queue: FairQueue[int] = FairQueue(8)
+    senders = (MEMBER, OTHER, STRANGER) * 8 * WAITING_PER_THREAD
+    taken = sum(queue.put(sender, number) for number, sender in enumerate(senders))
+    assert taken == 8 * WAITING_PER_THREAD * 3 // 4
+    assert queue.put(PARENT, 0)
 
 
 def test_one_parent_leaves_threads_to_another() -> None:
