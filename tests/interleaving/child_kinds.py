@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from tests.interleaving.answering_child import AnsweringChild
+from tests.interleaving.names import ADMIN, ASKED, BELOW, BOOT, CHILD, HELD, OFFERED, PARENT
 from tests.interleaving.operator_kinds import Act
-from tests.interleaving.scene import ADMIN, ASKED, BELOW, BOOT, CHILD, HELD, OFFERED, PARENT, Scene
+from tests.interleaving.scene import Scene
 from zonesched.model.desired_call import DesiredAnswer, Taken
 from zonesched.model.desired_state import Action
 from zonesched.model.named_boot import NamedBoot

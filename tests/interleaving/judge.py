@@ -12,9 +12,10 @@ import psycopg
 from sqlalchemy.exc import DBAPIError
 
 from tests.builders.clock import FakeClock
+from tests.interleaving.names import BOUNDED, PARENT
 from tests.interleaving.played_store import written
 from tests.interleaving.player import Player
-from tests.interleaving.scene import BOUNDED, Scene
+from tests.interleaving.scene import Scene
 from zonesched.errors import ZoneschedError
 from zonesched.model.placement import BuildAnswer, BuildState
 from zonesched.services.audit import audit
@@ -52,6 +53,8 @@ OUTCOME = {
     "keypairs": "user_id, name",
     "dashboard_sessions": "user_id, is_link",
     "idle_holds": "caller_id",
+    "aliases": "caller_id, uuid",
+    "console_asks": "id, state",
     "found_instances": "kind, holder_id, uuid, number, host_id, status",
 }
 """By table the columns that differ between two orders only if the orders mean different things: no times,
@@ -63,6 +66,8 @@ def faults(scene: Scene, players: Sequence[Player]) -> Iterator[str]:
     for player in players:
         if player.error is not None and not _is_heard(player, player.error):
             yield f"error {player.letter}: {_described(player.error)}"
+    if not any(player.strike for player in players):
+        yield from (f"logged: {line}" for line in scene.logged.lines)
     yield from _rooms(scene.watch)
     yield from _audited(scene)
     yield from _over_quota(scene.watch)
@@ -81,7 +86,8 @@ def outcome(scene: Scene, players: Sequence[Player]) -> str:
         f"{player.letter} {_described(player.error) if player.error else player.result!r}"
         for player in players
     ]
-    return "\n".join([*said, *(line for some in rows for line in some)])
+    logged = [f"logged: {line}" for line in scene.logged.lines]
+    return "\n".join([*said, *logged, *(line for some in rows for line in some)])
 
 
 def _described(error: BaseException) -> str:
@@ -133,12 +139,16 @@ def _over_quota(watch: psycopg.Connection[Any]) -> Iterator[str]:
 
 
 def _answers(watch: psycopg.Connection[Any], players: Sequence[Player]) -> Iterator[str]:
-    """P2: after `gone` to a cancel, no place of the attempt is held or confirmed."""
+    """P2: after `gone` to a parent's cancel, no place of the attempt is held or confirmed.
+
+    Another caller's instance may have the same uuid.
+    """
     states = {
         (uuid, attempt): state
         for uuid, attempt, state in watch.execute(
             "SELECT b.uuid, b.attempt, p.state FROM inbound_builds b"
-            " JOIN placements p ON p.uuid = b.uuid AND p.number = b.number"
+            " JOIN placements p ON p.uuid = b.uuid AND p.number = b.number WHERE b.caller_id = %s",
+            [PARENT.user_id],
         )
     }
     for player in players:

@@ -30,13 +30,18 @@ Connection = psycopg.Connection[Any]
 
 
 class KeptRows:
-    """A copy of all rows in the same database; to put them back takes some milliseconds."""
+    """A copy of all rows in the same database; to put them back takes some milliseconds.
 
-    def __init__(self, connection: Connection) -> None:
+    `schema`: where the copy is.
+    """
+
+    def __init__(self, connection: Connection, schema: str = "kept") -> None:
         self._connection = connection
-        connection.execute("DROP SCHEMA IF EXISTS kept CASCADE; CREATE SCHEMA kept")
+        self._schema = schema
+        text: Any = f"DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}"
+        connection.execute(text)
         for name in _NAMES:
-            connection.execute(_of("CREATE TABLE kept.{0} AS TABLE public.{0}", name))
+            connection.execute(_of(f"CREATE TABLE {schema}.{{0}} AS TABLE public.{{0}}", name))
         self._full = {name for name in _NAMES if self._has_rows(name)}
         self._texts: dict[str, list[str]] = {}
 
@@ -48,7 +53,11 @@ class KeptRows:
             SQL("BEGIN"),
             SQL("SET LOCAL session_replication_role = replica"),
             *(_of("DELETE FROM public.{0}", name) for name in changed),
-            *(_of("INSERT INTO public.{0} TABLE kept.{0}", name) for name in changed if name in self._full),
+            *(
+                _of(f"INSERT INTO public.{{0}} TABLE {self._schema}.{{0}}", name)
+                for name in changed
+                if name in self._full
+            ),
             SQL("COMMIT"),
         ]
         self._connection.execute(SQL("; ").join(statements))
@@ -66,16 +75,18 @@ class KeptRows:
 
     def changed_rows(self, table: str) -> frozenset[str]:
         """Return the keys of the rows of a table that differ from the copy."""
+        kept = self._schema
         keys = ", ".join(column.name for column in tables.instances.metadata.tables[table].primary_key)
         statement: Any = (
-            f"SELECT ROW({keys})::text FROM (TABLE public.{table} EXCEPT TABLE kept.{table}) AS made"
-            f" UNION SELECT ROW({keys})::text FROM (TABLE kept.{table} EXCEPT TABLE public.{table}) AS lost"
+            f"SELECT ROW({keys})::text FROM (TABLE public.{table} EXCEPT TABLE {kept}.{table}) AS made"
+            f" UNION SELECT ROW({keys})::text FROM (TABLE {kept}.{table} EXCEPT TABLE public.{table}) AS lost"
         )
         return frozenset(f"{table} {key}" for (key,) in self._connection.execute(statement))
 
     def forget(self) -> None:
         """Leave the database as it was found."""
-        self._connection.execute("DROP SCHEMA kept CASCADE")
+        text: Any = f"DROP SCHEMA {self._schema} CASCADE"
+        self._connection.execute(text)
 
     def _has_rows(self, name: str) -> bool:
         return self._connection.execute(_of("SELECT 1 FROM public.{0} LIMIT 1", name)).fetchone() is not None

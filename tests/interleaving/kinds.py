@@ -6,8 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tests.builders.one_zone import AGENT, a_form
-from tests.interleaving import catalog, child_kinds, operator_kinds, owner_kinds, silence_kinds
-from tests.interleaving.scene import (
+from tests.interleaving import (
+    catalog,
+    child_kinds,
+    leaving_kinds,
+    operator_kinds,
+    owner_kinds,
+    process_kinds,
+    restored_kinds,
+    silence_kinds,
+    told_kinds,
+)
+from tests.interleaving.names import (
     ADMIN,
     ARRIVING,
     ASKED,
@@ -30,9 +40,9 @@ from tests.interleaving.scene import (
     PLACING,
     RESIZED,
     SERVER,
-    Scene,
     uuid_of,
 )
+from tests.interleaving.scene import Prepare, Scene
 from zonesched.model.agent_instances import AgentReport, AgentState
 from zonesched.model.caller import Caller, Role
 from zonesched.model.capacity import InventorySetting
@@ -68,12 +78,14 @@ Act = Callable[[Scene, Zone, int], object]
 class Kind:
     """One kind; `damage`: statements that spoil rows before a schedule, for those who mend them.
 
-    `looks_again`: a loop of the zone, which takes at its next look what others had not ended at this one.
+    `prepare`: what brings about a scene of its own, by the zone's services. `looks_again`: a loop of the
+    zone, which takes at its next look what others had not ended at this one.
     """
 
     name: str
     act: Act
     damage: Sequence[str] = ()
+    prepare: Prepare | None = None
     looks_again: bool = False
 
 
@@ -271,6 +283,8 @@ def _confirms_overdue(scene: Scene, zone: Zone, number: int) -> object:
 
 SPOILT = ("UPDATE inventories SET used = used + 1 WHERE total IN (40, 4) AND resource_class = 'VCPU'",)
 
+LOOK_AGAIN = leaving_kinds.LOOK_AGAIN | process_kinds.LOOK_AGAIN
+
 _FORCED_DOWN = "UPDATE hosts SET forced_down = TRUE WHERE name = '{}'"
 _EVACUATED = {"host_evacuated": "h1", "moving_evacuated": "h2", "arrivals_evacuated": "h4"}
 
@@ -351,7 +365,20 @@ KINDS: Mapping[str, Kind] = {
         *(Kind(name, act) for name, act in operator_kinds.ACTS.items()),
         *(
             Kind(name, act, damage, looks_again=name == "unshelved")
-            for name, (act, damage) in {**child_kinds.ACTS, **owner_kinds.ACTS, **silence_kinds.ACTS}.items()
+            for name, (act, damage) in {
+                **child_kinds.ACTS,
+                **owner_kinds.ACTS,
+                **silence_kinds.ACTS,
+                **restored_kinds.ACTS,
+            }.items()
+        ),
+        *(
+            Kind(name, act, prepare=prepare, looks_again=name in LOOK_AGAIN)
+            for name, (act, prepare) in {
+                **told_kinds.ACTS,
+                **leaving_kinds.ACTS,
+                **process_kinds.ACTS,
+            }.items()
         ),
     )
 }

@@ -9,7 +9,8 @@ from functools import partial
 from tests.builders.one_zone import AGENT, KEY, a_form
 from tests.interleaving import catalog
 from tests.interleaving.catalog import EMPTY, FILLED, FLAVOR, IMAGE, PERSON, PRIVATE
-from tests.interleaving.scene import ADMIN, CHILD, MEMBER, OWNER, PARENT, SERVER, Scene, boot_of
+from tests.interleaving.names import ADMIN, CHILD, MEMBER, OWNER, PARENT, SERVER, boot_of
+from tests.interleaving.scene import Scene
 from zonesched.model.boot_form import BootForm
 from zonesched.model.desired_call import DesiredOf
 from zonesched.model.desired_state import Action, Desired

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from tests.interleaving.catalog import FLAVOR, IMAGE, PARENT_USER, PRIVATE
+from tests.interleaving.names import ADMIN, NEW_SERVERS, OWNER, RESTING
 from tests.interleaving.operator_kinds import Act
-from tests.interleaving.scene import ADMIN, NEW_SERVERS, OWNER, RESTING, Scene
+from tests.interleaving.scene import Scene
 from zonesched.errors import ZoneschedError
 from zonesched.model.boot_form import BootForm
 from zonesched.model.caller import Role

@@ -13,8 +13,10 @@ Nobody reaches the child, unless a kind lets it answer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,29 +38,50 @@ from tests.builders.one_zone import (
 from tests.builders.wsgi_transport import Dead, WsgiAdapter
 from tests.interleaving import answering_child, catalog, played_store
 from tests.interleaving.answering_child import AnsweringChild
+from tests.interleaving.calls import Sent, calls_of, spec_of
 from tests.interleaving.catalog import Furnished
 from tests.interleaving.kept_rows import KeptRows
+from tests.interleaving.names import (
+    ADMIN,
+    ARRIVING,
+    ASKED,
+    BELOW,
+    BOOT,
+    BOUNDED,
+    CHILD,
+    DOOMED,
+    FAILING,
+    FRESH,
+    LEAVING,
+    LEFT,
+    MEMBER,
+    MEMBERS,
+    NEW_BOOTS,
+    NEW_SERVERS,
+    OFFERED,
+    OWNER,
+    PARENT,
+    PLACING,
+    RESIZED,
+    RESTING,
+    SERVER,
+    boot_of,
+)
 from tests.interleaving.played_store import PlayedStore
 from zonesched import conf as options
+from zonesched.errors import ZoneschedError
 from zonesched.model.agent_instances import AgentReport, AgentState
-from zonesched.model.build_plan import ChildBlob, EntryPlace
-from zonesched.model.caller import Caller, Role
 from zonesched.model.desired_call import DesiredOf
 from zonesched.model.desired_state import Action, Desired
 from zonesched.model.instance_action import MigrateServer, ResizeServer
 from zonesched.model.observed_state import Observed, Power
-from zonesched.model.place import LocalPlace
-from zonesched.model.placement import Attempt, Build, InstanceStatus, PlacementState
-from zonesched.model.request_spec import GroupPolicy, NoGroup, RequestSpec, ServerGroup
-from zonesched.model.request_wire import content_digest
+from zonesched.model.placement import Attempt, InstanceChange, InstanceStatus, PlacementState
 from zonesched.model.views import ServiceChange
-from zonesched.seal.envelope import Bound
 from zonesched.services.hosts import hosts, services
 from zonesched.services.moves import mover
 from zonesched.services.owners import actions
 from zonesched.services.parent import desired
 from zonesched.services.parent.confirm import confirm
-from zonesched.services.parent.hold import hold_builds
 from zonesched.services.state.boot_queue import NewBoot
 from zonesched.services.state.child_rows import StoredChildren
 from zonesched.services.state.heartbeats import Heartbeats
@@ -74,33 +97,7 @@ from zonesched.store.store import Transaction
 from zonesched.zones.transport import HttpTransport
 from zonesched.zones.zone_manager import ZoneManager
 
-PARENT = Caller("00000000-0000-4000-8000-000000000001", "parent", Role.PARENT, "")
-BOUNDED = Caller("00000000-0000-4000-8000-000000000002", "bounded", Role.PARENT, "")
-OWNER = Caller("user-1", "owner", Role.MEMBER, "project-1")
-ADMIN = Caller("admin-1", "admin", Role.ADMIN, "project-0")
-CHILD = "00000000-0000-4000-8000-00000000000c"
-HOLD_S = 30.0
 RESOURCES = a_spec().resources
-
-
-def uuid_of(number: int) -> str:
-    """The uuid of one of the scene's instances or boots."""
-    return f"11111111-1111-4111-8111-{number:012d}"
-
-
-def boot_of(uuid: str) -> str:
-    """The id of the boot of one of the scene's own instances."""
-    return uuid.replace("11111111", "22222222", 1)
-
-
-HELD, NEW, ELSEWHERE, INTO_CHILD = map(uuid_of, range(1, 5))
-FRESH, FAILING, LEFT, SERVER = map(uuid_of, range(5, 9))
-BELOW, ASKED, OFFERED, DOOMED = map(uuid_of, range(10, 14))
-PLACING, LEAVING, ARRIVING, RESIZED, RESTING = map(uuid_of, range(14, 19))
-MEMBER, OTHERS = uuid_of(20), (uuid_of(21), uuid_of(22), uuid_of(23))
-BOOT, MEMBERS = uuid_of(100), uuid_of(101)
-NEW_BOOTS, NEW_SERVERS = (uuid_of(110), uuid_of(111)), (uuid_of(200), uuid_of(201))
-TOGETHER, APART, JOINED = uuid_of(120), uuid_of(121), uuid_of(122)
 
 
 class SceneClock(FakeClock):
@@ -111,18 +108,20 @@ class SceneClock(FakeClock):
         FakeClock.__init__(self, START, seed)
 
 
-@dataclass(frozen=True)
-class Sent:
-    """One call of a parent, which any process can take."""
+class Logged(logging.Handler):
+    """Keeps the errors that loops have logged: these go on with the next thing."""
 
-    caller: Caller
-    reservation_id: str
-    spec: RequestSpec
-    builds: Sequence[Build]
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.lines: list[str] = []
 
-    def hold(self, zone: Zone) -> object:
-        """Take the call."""
-        return hold_builds(zone, self.caller, self.reservation_id, self.builds, HOLD_S, self.spec)
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep what was logged, and the error that it is about."""
+        error = record.exc_info[1] if record.exc_info else ""
+        self.lines.append(f"{record.getMessage()}: {error}")
+
+
+Prepare = Callable[["Scene", Zone], object]
 
 
 @dataclass
@@ -135,8 +134,15 @@ class Scene:
     host_ids: Mapping[str, str]
     calls: Mapping[str, Sequence[Sent]]
     new_boots: Sequence[NewBoot]
+    first: KeptRows
     rows: KeptRows
     furnished: Furnished
+    logged: Logged = field(default_factory=Logged)
+    begun: object = ()
+    changed: set[str] = field(default_factory=set)
+    prepared: list[Prepare] = field(default_factory=list)
+    looked: set[int] = field(default_factory=set)
+    followed: dict[int, tuple[str, dict[str, InstanceChange]]] = field(default_factory=dict)
 
     @classmethod
     def open(cls, folder: Path, url: str, watch: psycopg.Connection[Any], players: int = 3) -> Scene:
@@ -147,23 +153,49 @@ class Scene:
         first.store.write(partial(_add_child, first))
         catalog.add_flavors(first)
         new_boots = [_accept(first, *one) for one in zip(NEW_SERVERS, NEW_BOOTS, strict=True)]
-        calls = _calls(first, host_ids)
+        calls = calls_of(first, host_ids)
         _fill(first, host_ids, calls)
         furnished = catalog.furnish(first, admin=ADMIN, parent=PARENT, server=SERVER)
         zones = [first, *(_open_zone(folder, url, number, edges[number]) for number in range(1, players))]
-        return cls(zones, edges, watch, host_ids, calls, new_boots, KeptRows(watch), furnished)
+        rows = KeptRows(watch)
+        scene = cls(zones, edges, watch, host_ids, calls, new_boots, rows, rows, furnished)
+        logging.getLogger("zonesched").addHandler(scene.logged)
+        return scene
 
-    def begin(self, damage: Sequence[str] = ()) -> None:
-        """Put everything back to the first moment, with rows damaged by these statements."""
-        self.rows.put_back(played_store.written)
-        played_store.written.clear()
-        for statement in damage:
-            text: Any = statement
-            self.watch.execute(text)
-            played_store.written.update(played_store.tables_of(statement))
+    def begin(self, damage: Sequence[str] = (), prepare: Sequence[Prepare] = ()) -> None:
+        """Put everything back to the first moment, with rows damaged by these statements.
+
+        `prepare`: what has come about since then.
+        """
+        if not prepare or (damage, prepare) != self.begun:
+            self.first.put_back(played_store.written | self.changed)
+            self.rows = self.first
+            self.begun = (damage, prepare)
+            self.changed.clear()
+            played_store.written.clear()
+            self._spoil(damage)
+            if prepare:
+                self._open(0)
+                self.prepared.clear()
+                for one in prepare:
+                    self.once(one, self.zones[0])
+                self.changed.update(played_store.written)
+                self.rows = KeptRows(self.watch, "prepared")
+        else:
+            self.rows.put_back(played_store.written)
+        if prepare:
+            played_store.written.clear()
+        self.looked.clear()
+        self.followed.clear()
+        self.logged.lines.clear()
+        # Other random numbers than those of what was prepared.
+        self._open(len(self.zones) if prepare else 0)
+
+    def _open(self, seed: int) -> None:
+        """Let all processes be as if they had just begun."""
         for number, zone in enumerate(self.zones):
             assert isinstance(zone.clock, SceneClock)
-            zone.clock.start(number)
+            zone.clock.start(seed + number)
             self.edges[number].fault(answering_child.URL, Dead())
             zone.quotas = Quotas(zone.conf, zone.uuid, zone.store, zone.clock)
             _count_holds(zone)
@@ -183,6 +215,23 @@ class Scene:
             while zone.boots.take() is not None:
                 pass
 
+    def _spoil(self, damage: Sequence[str]) -> None:
+        for statement in damage:
+            self.spoil(statement)
+
+    def spoil(self, statement: str) -> None:
+        """Change rows before a schedule."""
+        text: Any = statement
+        self.watch.execute(text)
+        played_store.written.update(played_store.tables_of(statement))
+
+    def once(self, prepare: Prepare, zone: Zone) -> None:
+        """Bring about a scene of some kinds, as far as that goes after what others have brought about."""
+        if prepare not in self.prepared:
+            self.prepared.append(prepare)
+            with suppress(ZoneschedError):
+                prepare(self, zone)
+
     def answering(self, number: int, child: AnsweringChild) -> None:
         """Let the child answer what one process asks."""
         self.edges[number].heal(answering_child.URL)
@@ -200,7 +249,10 @@ class Scene:
 
     def close(self) -> None:
         """End all processes."""
-        self.rows.forget()
+        logging.getLogger("zonesched").removeHandler(self.logged)
+        self.first.forget()
+        if self.rows is not self.first:
+            self.rows.forget()
         for zone in self.zones:
             zone.store.close()
 
@@ -251,56 +303,8 @@ def _add_child(zone: Zone, tx: Transaction) -> None:
     quota_overrides.write(tx, BOUNDED.user_id, {"parent_instances": 1, "parent_tombstones": 1})
 
 
-def _spec(reservation_id: str, group: ServerGroup | NoGroup | None = None) -> RequestSpec:
-    spec = a_spec(reservation_id=reservation_id)
-    return replace(spec, group=group or NoGroup(), path=("33333333-3333-4333-8333-333333333333",))
-
-
-def _call(
-    zone: Zone,
-    caller: Caller,
-    reservation_id: str,
-    places: Mapping[str, Sequence[EntryPlace]],
-    group: ServerGroup | None = None,
-    attempt: int = 1,
-) -> Sent:
-    spec = _spec(reservation_id, group)
-    bound = Bound(zone.uuid, caller.user_id, spec.project_id, content_digest(spec))
-    builds = [Build(uuid, attempt, tuple(zone.envelope.seal(bound, some))) for uuid, some in places.items()]
-    return Sent(caller, reservation_id, spec, builds)
-
-
-def _calls(zone: Zone, host_ids: Mapping[str, str]) -> Mapping[str, Sequence[Sent]]:
-    h1, h2, h3, h4, h5 = (LocalPlace(host_ids[name]) for name in ("h1", "h2", "h3", "h4", "h5"))
-    affine, apart = (
-        ServerGroup(TOGETHER, GroupPolicy.AFFINITY),
-        ServerGroup(APART, GroupPolicy.ANTI_AFFINITY, 1),
-    )
-    joined = ServerGroup(JOINED, GroupPolicy.AFFINITY)
-    in_child, again_in_child = (ChildBlob(CHILD, blob) for blob in answering_child.BLOBS)
-    whole = {HELD: [h1], NEW: [h1], ELSEWHERE: [h3]}
-    return {
-        "first": [_call(zone, PARENT, BOOT, {HELD: [h1, h2], FAILING: [h1, h2]})],
-        "hold": [_call(zone, PARENT, BOOT, whole)],
-        "below": [_call(zone, PARENT, BOOT, {INTO_CHILD: [in_child, h1]})],
-        "below_twice": [_call(zone, PARENT, BOOT, {INTO_CHILD: [in_child, again_in_child, h1]})],
-        "both": [_call(zone, PARENT, BOOT, {INTO_CHILD: [in_child], ELSEWHERE: [h3, h2]})],
-        "bounded": [_call(zone, BOUNDED, uuid_of(130 + n), {uuid_of(30 + n): [h1]}) for n in range(3)],
-        "together": [
-            _call(zone, PARENT, uuid_of(140 + n), {uuid_of(40 + n): [host]}, affine)
-            for n, host in enumerate((h2, h3, h4))
-        ],
-        "apart": [_call(zone, PARENT, uuid_of(150 + n), {uuid_of(50 + n): [h2]}, apart) for n in range(3)],
-        "join": [_call(zone, PARENT, uuid_of(160 + n), {uuid_of(60 + n): [h3]}, joined) for n in range(3)],
-        "empty": [_call(zone, PARENT, uuid_of(190), {uuid_of(90): [h5]})],
-        "next": [_call(zone, PARENT, BOOT, {HELD: [h2]}, attempt=2)],
-        "pruned": [_call(zone, PARENT, catalog.PRUNED_BOOT, {uuid_of(70): [h1]})],
-        "member": [_call(zone, PARENT, MEMBERS, {MEMBER: [h2]}, joined)],
-    }
-
-
 def _accept(zone: Zone, uuid: str, boot_id: str) -> NewBoot:
-    now, spec = zone.clock.now(), replace(_spec(boot_id), path=())
+    now, spec = zone.clock.now(), replace(spec_of(boot_id), path=())
     boot = reservations.of_request(
         spec,
         reservation_id=boot_id,

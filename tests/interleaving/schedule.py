@@ -67,6 +67,7 @@ class Schedules:
         self._scene = scene
         self._kinds = kinds
         self._damage = [statement for kind in dict.fromkeys(kinds) for statement in kind.damage]
+        self._prepare = list(dict.fromkeys(kind.prepare for kind in kinds if kind.prepare is not None))
         self._sound: set[str] = set()
         self._known: set[str] = set()
         self._in_turn: dict[str, str] = {}
@@ -120,7 +121,7 @@ class Schedules:
 
     def _play_once(self, order: Order, strike: Strike | None = None) -> Played:
         scene = self._scene
-        scene.begin(self._damage)
+        scene.begin(self._damage, self._prepare)
         changed = threading.Condition()
         players = [
             Player(letter, partial(kind.act, scene, scene.zones[number], number), changed)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tests.builders.one_zone import AGENT
+from tests.interleaving.names import ADMIN, SERVER
 from tests.interleaving.operator_kinds import Act
-from tests.interleaving.scene import ADMIN, SERVER, Scene
+from tests.interleaving.scene import Scene
 from zonesched.model.fencing import fenced_after_s
 from zonesched.services.hosts import evacuation, hosts
 from zonesched.services.state.fences import Fences, _Seen

@@ -103,6 +103,22 @@ def test_who_locks_the_same_rows_locks_them_in_one_order(scene: Scene, pair: str
     assert [one.order for one in played if one.conflicts["40P01"]] == []
 
 
+@pytest.mark.parametrize(
+    "pair",
+    [
+        "hosts_followed+hold",
+        "hosts_followed+inventory",
+        "feed_followed+cancel",
+        "feed_followed+parent_delete",
+    ],
+)
+def test_who_follows_the_changes_misses_none(scene: Scene, pair: str) -> None:
+    played = list(schedules(scene, pair).play(20, seed=1))
+
+    # They compare at their second look what they know with what a new reader finds.
+    assert {one.repeat: one.wrong for one in played if one.wrong} == {}
+
+
 def test_a_worker_whose_lease_is_over_claims_nothing_for_a_move(scene: Scene) -> None:
     # It is interrupted by one whose clock says that its lease is over.
     interrupted = After("a", "^INSERT INTO placements")
@@ -153,8 +169,14 @@ CAPACITY = r"AND inventories\.used \+ [^<]*<= inventories\.capacity"
             Given([("a", 2), ("b", 24)]),
             "outcome of no order",
         ),
+        (
+            without_lock("boots", "locks.call"),
+            "sent_again+sent_deleted",
+            Given([("a", 12), ("b", TO_THE_END)]),
+            "audit: claim_without_instance",
+        ),
     ],
-    ids=["capacity", "error", "audit", "outcome"],
+    ids=["capacity", "error", "audit", "outcome", "boots"],
 )
 def test_a_removed_lock_or_condition_is_seen(
     scene: Scene, removal: AbstractContextManager[None], pair: str, order: Order, found: str
