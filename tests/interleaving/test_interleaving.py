@@ -77,6 +77,7 @@ SECOND = {
     "aggregate_deleted+aggregate_deleted": "3a1b2a1b",
     "silent_host_evacuated+agent_back": "19a14b62a",
     "silent_server_evacuated+agent_back": "13a14b18a",
+    "arrivals_evacuated_in_recovery+move_reported": "3a27b42a",
 }
 
 

@@ -195,24 +195,12 @@ def _observed_here(observed: Observed, status: InstanceStatus) -> Observed:
     return observed if is_built else NOT_YET
 
 
-def confirmed_on(tx: Connection, host_id: str) -> list[Placement]:
-    """Read the confirmed placements on a local host, in order of instance."""
-    return placements.read(tx, _place.host_id == host_id, _place.state == PlacementState.CONFIRMED.value)
+def places_on(tx: Connection, host_id: str, states: Collection[PlacementState]) -> list[Placement]:
+    """Read the placements on a local host that are in one of these states, in order of instance.
 
-
-def releasing_on(tx: Connection, host_id: str) -> list[Placement]:
-    """Read the placements on a local host that wait for its agent, in order of instance."""
-    return placements.read(tx, _place.host_id == host_id, _place.state == PlacementState.RELEASING.value)
-
-
-def parked_on(tx: Connection, host_id: str) -> list[Placement]:
-    """Read the old places on a local host that moves have left and may return to, in order of instance."""
-    return placements.read(tx, _place.host_id == host_id, _place.state == PlacementState.PARKED.value)
-
-
-def held_on(tx: Connection, host_id: str) -> list[Placement]:
-    """Read the holds on a local host, those of moves as well, in order of instance."""
-    return placements.read(tx, _place.host_id == host_id, _place.state == PlacementState.HELD.value)
+    One statement sees one moment: a place that changes from one of these states to another is there.
+    """
+    return placements.read(tx, _place.host_id == host_id, is_in(_place.state, states))
 
 
 def hosts_of(tx: Connection, service_id: str, host_ids: Sequence[str]) -> frozenset[str]:

@@ -23,6 +23,10 @@ from zonesched.store import agent_work, host_states, identity, instances, locks,
 from zonesched.store.placements import ClaimedHost, Placement
 from zonesched.store.store import Transaction
 
+State = PlacementState
+TO_EVACUATE = frozenset({State.CONFIRMED, State.RELEASING, State.PARKED})
+"""States of the places on a host that an evacuation looks at; in a zone that recovers HELD as well."""
+
 
 def evacuate_host(zone: Zone, user_id: str, host_id: str, *, fenced: bool) -> tuple[int, int]:
     """Take the instances from a host that is down; return how many left, and how many are moving.
@@ -36,20 +40,19 @@ def evacuate_host(zone: Zone, user_id: str, host_id: str, *, fenced: bool) -> tu
 
     def fn(tx: Transaction) -> tuple[int, int]:
         locks.promises(tx, host_ids=[host_id])
-        read = [agent_work.confirmed_on, agent_work.releasing_on, agent_work.parked_on]
-        if is_recovering:
-            read += [agent_work.held_on]
-        uuids = {place.uuid for places in read for place in places(tx, host_id)}
+        states = TO_EVACUATE | {State.HELD} if is_recovering else TO_EVACUATE
+        uuids = {place.uuid for place in agent_work.places_on(tx, host_id, states)}
         locks.instances(tx, sorted(uuids), [host_id])
         locks.hosts(tx, [host_id])
         existing(tx, host_id)
         _check(zone, tx, host_id, fenced)
-        places = [p for places in read for p in places(tx, host_id) if p.uuid in uuids]
+        places = [p for p in agent_work.places_on(tx, host_id, states) if p.uuid in uuids]
         ended = frozenset(MoveState) if is_recovering else {MoveState.VERIFYING}
         moves_of_gone_hosts.end(tx, identity.next_change(tx), places, now, only_from=ended)
         if is_recovering:
             _end_expired(zone, tx, places, now)
-        there, releasing = (places(tx, host_id) for places in read[:2])
+        there = agent_work.places_on(tx, host_id, {State.CONFIRMED})
+        releasing = agent_work.places_on(tx, host_id, {State.RELEASING})
         # What has arrived since it was locked for is only counted, if it moves.
         under_way = moves.living(tx, [p.uuid for p in there])
         there, releasing = ([p for p in some if p.uuid in uuids] for some in (there, releasing))
@@ -88,7 +91,7 @@ def evacuate_server(zone: Zone, caller: Caller, uuid: str, *, fenced: bool) -> N
         (place,) = places
         assert isinstance(place.where, ClaimedHost)
         _check(zone, tx, place.where.host_id, fenced)
-        if place.state is PlacementState.RELEASING:
+        if place.state is State.RELEASING:
             note_offloaded(tx, identity.next_change(tx), places, zone.clock.now())
         else:
             _leave(zone, tx, caller.user_id, places)
@@ -99,13 +102,13 @@ def evacuate_server(zone: Zone, caller: Caller, uuid: str, *, fenced: bool) -> N
 
 def _is_here(place: Placement) -> bool:
     """Tell whether a present place is on a host of this zone, also where it is being shelved."""
-    is_there = place.state in (PlacementState.CONFIRMED, PlacementState.RELEASING)
+    is_there = place.state in (State.CONFIRMED, State.RELEASING)
     return isinstance(place.where, ClaimedHost) and is_there
 
 
 def _end_expired(zone: Zone, tx: Transaction, places: Sequence[Placement], now: float) -> None:
     """End holds that have expired: no background work does while a zone recovers."""
-    expired = [p for p in places if p.state is PlacementState.HELD and p.hold_expires_at <= now]
+    expired = [p for p in places if p.state is State.HELD and p.hold_expires_at <= now]
     end_holds(tx, identity.next_change(tx), zone.uuid, expired, now)
 
 
@@ -119,7 +122,7 @@ def _return(tx: Transaction, releasing: Sequence[Placement], now: float) -> None
 
 def _leave(zone: Zone, tx: Transaction, user_id: str, places: Sequence[Placement]) -> int:
     change = identity.next_change(tx)
-    moved = placements.move_all(tx, change, places, PlacementState.RELEASING, reason=EVACUATED)
+    moved = placements.move_all(tx, change, places, State.RELEASING, reason=EVACUATED)
     leave(tx, change, zone.uuid, moved, zone.clock.now(), user_id=user_id)
     return len(moved)
 
