@@ -46,7 +46,7 @@ def boot(tree: Tree, name: str, **members: Any) -> None:
     server = {"name": name, "flavorRef": "f-1", **members}
     assert tree.nodes["leaf"].client("member").post("/servers", {"server": server}).status == 202
     tree.settle()
-    tree.clock.advance(10)
+    tree.clock.advance(10.25)
 
 
 def listed(node: Node, query: str, user: str = "member") -> list[str]:
@@ -172,7 +172,7 @@ def test_an_admin_filters_by_host_project_and_user(node: Node, query: str, names
 def test_what_changed_before_a_moment_is_found_by_its_uuid_too(node: Node) -> None:
     [db, *_] = node.client("member").get("/servers/detail?name=db").json["servers"]
 
-    assert listed(node, f"changes-before={db['updated']}&uuid={db['id']}") in ([], ["db"])
+    assert listed(node, f"changes-before={db['updated']}&uuid={db['id']}") == ["db"]
     assert listed(node, "changes-before=2000-01-01T00:00:00Z") == []
     assert listed(node, f"uuid={db['id']}") == ["db"]
 

@@ -21,7 +21,7 @@ from zonesched.api.schemas.fields import (
     refusal,
     upper,
 )
-from zonesched.api.schemas.moments import Moment, epoch_s
+from zonesched.api.schemas.moments import Moment, since_s, until_s
 from zonesched.api.schemas.server_details import DiskConfig, ServerSettings
 from zonesched.api.schemas.server_internals import ConsoleOutput
 from zonesched.api.schemas.servers import UserData
@@ -54,8 +54,8 @@ class ActionsQuery(LenientQuery):
     def has(self, changed_at: float) -> bool:
         """Tell whether a change at this time, in epoch seconds, is asked for."""
         return not (
-            (self.changes_since and changed_at < epoch_s(self.changes_since))
-            or (self.changes_before and changed_at > epoch_s(self.changes_before))
+            (self.changes_since and changed_at < since_s(self.changes_since))
+            or (self.changes_before and changed_at > until_s(self.changes_before))
         )
 
 

@@ -11,7 +11,7 @@ from zonesched.api.schemas.fields import (
     Schema,
     Text,
 )
-from zonesched.api.schemas.moments import Moment, epoch_s
+from zonesched.api.schemas.moments import Moment, since_s, until_s
 from zonesched.model.migrations import MigrationQuery
 
 
@@ -39,8 +39,8 @@ class MigrationsQuery(LenientQuery):
             project_id=self.project_id,
             host=self.host,
             source_host=self.source_compute,
-            changed_since=epoch_s(self.changes_since) if self.changes_since else 0.0,
-            changed_before=epoch_s(self.changes_before) if self.changes_before else 0.0,
+            changed_since=since_s(self.changes_since),
+            changed_before=until_s(self.changes_before),
             limit=self.limit,
             marker=self.marker,
         )

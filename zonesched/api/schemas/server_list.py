@@ -17,7 +17,7 @@ from zonesched.api.schemas.fields import (
     Text,
     upper,
 )
-from zonesched.api.schemas.moments import Moment, epoch_s
+from zonesched.api.schemas.moments import Moment, since_s, until_s
 from zonesched.errors import BadRequest
 from zonesched.model.desired_state import Status
 from zonesched.model.name_pattern import is_pattern
@@ -198,8 +198,8 @@ class ListQuery(LenientQuery):
             statuses=statuses_of(self.status)
             or (("DELETED",) if self.deleted and not any(self.status) else ()),
             flavor_id=self.flavor,
-            changed_since=epoch_s(self.changes_since) if self.changes_since else 0.0,
-            changed_before=epoch_s(self.changes_before) if self.changes_before else 0.0,
+            changed_since=since_s(self.changes_since),
+            changed_before=until_s(self.changes_before),
             name="" if is_pattern(self.asked_name) else self.asked_name,
             uuid=self.uuid,
             user_id=self.user_id,
