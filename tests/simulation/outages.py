@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Sequence
 
 from tests.simulation.agent_process import AgentProcess
 from tests.simulation.machine import Machine
@@ -12,6 +13,9 @@ from tests.simulation.stage import Stage
 from zonesched.compute.machine import Key
 
 LOOK_FOR_BUILDS_EACH_S = 0.005
+LOOK_FOR_RESIZES_EACH_S = 0.25
+
+_RESIZED = "SELECT uuid FROM moves WHERE state = 'verifying'"
 
 
 class Outages:
@@ -22,6 +26,8 @@ class Outages:
         self._random = stage.storm.random
         self._running = running
         self._doubles: list[tuple[str, Machine]] = []
+        # Its own draw, so that the other seeds play as they would without this.
+        self._loses_resized = random.Random(f"lost/resized/{stage.seed}").random() < 0.3
 
     def one_of(self, site: Site) -> Machine | None:
         """Draw a machine whose agent lives."""
@@ -101,9 +107,26 @@ class Outages:
         """Let a server shut itself down."""
         self._strike_server(site, Machine.end_by_itself)
 
-    def lose_server(self, site: Site) -> None:
-        """Let a server be lost on its host, past its agent."""
-        self._strike_server(site, Machine.lose)
+    def lose_server(self, site: Site, sites: Sequence[Site]) -> None:
+        """Let a server be lost on its host, past its agent; in some seeds a resized one of any zone."""
+        if self._loses_resized:
+            self._lose_resized(sites)
+        else:
+            self._strike_server(site, Machine.lose)
+
+    def _lose_resized(self, sites: Sequence[Site]) -> None:
+        """Lose a server whose resize waits for its owner, once there is one."""
+        there: list[tuple[Machine, Key]] = []
+        for site in sites:
+            resized = {uuid for (uuid,) in site.rows.execute(_RESIZED)}
+            alive = [one for one in site.machines if one.live_agent is not None and not one.is_reserved]
+            there += [(one, key) for one in alive for key in sorted(one.servers()) if key.uuid in resized]
+        if there:
+            machine, key = there[0]
+            machine.lose(key)
+        elif self._stage.storm.is_raging:
+            again_at = self._stage.baton.now + LOOK_FOR_RESIZES_EACH_S
+            self._stage.baton.at(again_at, lambda: self._lose_resized(sites))
 
     def _strike_server(self, site: Site, strike: Callable[[Machine, Key], None]) -> None:
         machine = self.one_of(site)

@@ -75,7 +75,7 @@ class Strikes:
             "agent_doubled": self._operators.double,
             "state_folder_lost": self._operators.reinstall,
             "server_ended": self._outages.end_server,
-            "server_lost": self._outages.lose_server,
+            "server_lost": lambda site: self._outages.lose_server(site, list(self._sites.values())),
         }
         site = self._stage.storm.random.choice(list(self._sites.values()))
         # An agent that never comes back is never heard.
