@@ -248,7 +248,7 @@ def test_a_server_that_the_copy_lacks_is_known_with_its_image_and_flavor(scene: 
         Tamper(path="/request", change=lambda body: body.replace(b'"settled"', b'"set"')),
     ],
 )
-def test_a_report_waits_until_the_child_says_what_its_server_has(scene: Scene, fault: Fault) -> None:
+def test_a_recovery_waits_until_the_child_says_what_its_server_has(scene: Scene, fault: Fault) -> None:
     # given a rebuild since the copy, and a child that does not answer what the server has
     (uuid,) = scene.booted(1)
     copy = scene.copy("root")
@@ -257,12 +257,12 @@ def test_a_report_waits_until_the_child_says_what_its_server_has(scene: Scene, f
     scene.tree.network.fault(url, fault)
     scene.restore("root", copy)
     scene.recovered("root")
-    waiting = seen(scene, uuid)[0]
+    waiting = (scene.health("root"), seen(scene, uuid)[0])
     # when
     scene.tree.network.heal(url)
-    scene.work()
+    scene.recovered("root")
     # then
-    assert waiting == ("ACTIVE", "", "small")
+    assert waiting == ("recovering", ("ACTIVE", "", "small"))
     assert seen(scene, uuid) == at("ACTIVE", "newer", "small")
 
 
