@@ -1,4 +1,4 @@
-"""Rows are made to say what a recovery has found: each decision is carried out by itself."""
+"""The decisions of a recovery, carried out in the rows one by one."""
 
 from __future__ import annotations
 
