@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import configparser
+import fcntl
 import os
-import secrets
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,6 +23,8 @@ ENDS_WITHIN_S = 15.0
 LOG_LINES = 20
 FIRST_PORT, PORTS = 10_000, 10_000
 """Below those from which Linux takes ports for connections, and below the demo's."""
+LAST_PORT = Path(tempfile.gettempdir(), f"zonesched-last-port-{os.getuid()}")
+"""Has the port that was found last."""
 
 
 class StartFailed(Exception):
@@ -67,15 +70,24 @@ class ZoneSite:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of loopback on which nobody listens now, and that the system gives to no connection meanwhile."""
-    found: set[int] = set()
-    while len(found) < count:
-        # Not by a seed: two processes with one seed would draw the same ones.
-        port = FIRST_PORT + secrets.randbelow(PORTS)
-        with suppress(OSError), socket.socket() as probe:
-            probe.bind(("127.0.0.1", port))
-            found.add(port)
-    return sorted(found)
+    """Ports of loopback on which nobody listens now, and that the system gives to no connection meanwhile.
+
+    Each search starts behind the last one, whichever process made it: a port that was found is not found
+    again before its zone listens, which takes a second.
+    """
+    found: list[int] = []
+    with LAST_PORT.open("a+b") as last:
+        fcntl.flock(last, fcntl.LOCK_EX)
+        last.seek(0)
+        port = int(last.read() or FIRST_PORT)
+        while len(found) < count:
+            port = FIRST_PORT + (port + 1 - FIRST_PORT) % PORTS
+            with suppress(OSError), socket.socket() as probe:
+                probe.bind(("127.0.0.1", port))
+                found.append(port)
+        last.truncate(0)
+        last.write(b"%d" % port)
+    return found
 
 
 def make_folder(site: ZoneSite) -> None:
