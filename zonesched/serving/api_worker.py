@@ -84,7 +84,9 @@ class GatheringWorker(ConnectionLoop):
 
     def is_parent_alive(self) -> bool:
         """Tell whether the first process is there; without it, keep no connection alive, as after SIGTERM."""
-        self.alive: bool = self.alive and super().is_parent_alive()
+        # SIGTERM may come meanwhile and end `alive`, which nothing begins again.
+        if not super().is_parent_alive():
+            self.alive: bool = False
         return self.alive
 
     def init_signals(self) -> None:
