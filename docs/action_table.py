@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from zonesched.model.desired_state import LEGAL_IN, Action, Status, power_after
+from zonesched.model.action_table import LEGAL_IN, Action, power_after
 from zonesched.model.move_steps import STEPS
+from zonesched.model.shown_status import Status
 
 EFFECTS = {
     Action.MIGRATE: "moves",

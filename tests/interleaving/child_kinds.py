@@ -9,8 +9,8 @@ from tests.interleaving.answering_child import AnsweringChild
 from tests.interleaving.names import ADMIN, ASKED, BELOW, BOOT, CHILD, HELD, OFFERED, PARENT
 from tests.interleaving.operator_kinds import Act
 from tests.interleaving.scene import Scene
+from zonesched.model.action_table import Action
 from zonesched.model.desired_call import DesiredAnswer, Taken
-from zonesched.model.desired_state import Action
 from zonesched.model.named_boot import NamedBoot
 from zonesched.model.observed_state import Observed, Power
 from zonesched.model.placement import Attempt, BuildState, InstanceChange, InstanceStatus

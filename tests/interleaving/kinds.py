@@ -43,10 +43,10 @@ from tests.interleaving.names import (
     uuid_of,
 )
 from tests.interleaving.scene import Prepare, Scene
+from zonesched.model.action_table import Action
 from zonesched.model.agent_instances import AgentReport, AgentState
 from zonesched.model.caller import Caller, Role
 from zonesched.model.capacity import InventorySetting
-from zonesched.model.desired_state import Action
 from zonesched.model.instance_action import (
     AskedAction,
     LockServer,

@@ -12,9 +12,9 @@ from tests.interleaving.names import ADMIN, ARRIVING, BELOW, CHILD, RESTING, SER
 from tests.interleaving.operator_kinds import Act
 from tests.interleaving.scene import Prepare, Scene
 from zonesched.errors import ZoneschedError
+from zonesched.model.action_table import Action
 from zonesched.model.agent_instances import AgentReport, AgentState
 from zonesched.model.boot_form import BootForm
-from zonesched.model.desired_state import Action
 from zonesched.model.instance_action import UnlockServer
 from zonesched.model.observed_state import Observed, Power
 from zonesched.model.placement import BuildState, InstanceChange, InstanceStatus

@@ -11,9 +11,10 @@ from tests.interleaving import catalog
 from tests.interleaving.catalog import EMPTY, FILLED, FLAVOR, IMAGE, PERSON, PRIVATE
 from tests.interleaving.names import ADMIN, CHILD, MEMBER, OWNER, PARENT, SERVER, boot_of
 from tests.interleaving.scene import Scene
+from zonesched.model.action_table import Action
 from zonesched.model.boot_form import BootForm
 from zonesched.model.desired_call import DesiredOf
-from zonesched.model.desired_state import Action, Desired
+from zonesched.model.desired_state import Desired
 from zonesched.model.observed_state import Power
 from zonesched.model.request_spec import GroupPolicy
 from zonesched.model.told_instance import ToldInstance

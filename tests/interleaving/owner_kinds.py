@@ -10,10 +10,10 @@ from tests.interleaving.names import ADMIN, NEW_SERVERS, OWNER, RESTING
 from tests.interleaving.operator_kinds import Act
 from tests.interleaving.scene import Scene
 from zonesched.errors import ZoneschedError
+from zonesched.model.action_table import Action
 from zonesched.model.boot_form import BootForm
 from zonesched.model.caller import Role
 from zonesched.model.catalog import CatalogFlavor
-from zonesched.model.desired_state import Action
 from zonesched.model.request_spec import Flavor
 from zonesched.services.boot import boot, provision
 from zonesched.services.catalog import flavors, quota_overrides, server_groups, users

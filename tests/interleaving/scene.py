@@ -70,9 +70,10 @@ from tests.interleaving.names import (
 from tests.interleaving.played_store import PlayedStore
 from zonesched import conf as options
 from zonesched.errors import ZoneschedError
+from zonesched.model.action_table import Action
 from zonesched.model.agent_instances import AgentReport, AgentState
 from zonesched.model.desired_call import DesiredOf
-from zonesched.model.desired_state import Action, Desired
+from zonesched.model.desired_state import Desired
 from zonesched.model.instance_action import MigrateServer, ResizeServer
 from zonesched.model.observed_state import Observed, Power
 from zonesched.model.placement import Attempt, InstanceChange, InstanceStatus, PlacementState

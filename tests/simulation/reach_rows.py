@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from zonesched.compute.machine import ReportState
-from zonesched.model.desired_state import LEGAL_IN, Action, Result
+from zonesched.model.action_table import LEGAL_IN, Action
+from zonesched.model.desired_state import Result
 from zonesched.model.move_steps import STEPS
 from zonesched.model.placement import UNANSWERED, BuildState, InstanceStatus, PlacementState
 from zonesched.model.placement_moves import CHILD_MOVES, CHILD_STARTS, LOCAL_MOVES, LOCAL_STARTS

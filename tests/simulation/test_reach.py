@@ -16,7 +16,8 @@ from tests.simulation import corpus, journal
 from tests.simulation.journal import Change, News
 from tests.simulation.reach_points import COMMIT_POINTS, Commit, History
 from tests.simulation.reach_rows import IMPOSSIBLE, answer_row, rows
-from zonesched.model.desired_state import LEGAL_IN, Action, Desired, Illegal, InstanceState, judge
+from zonesched.model.action_table import LEGAL_IN, Action, Illegal, judge
+from zonesched.model.desired_state import Desired, InstanceState
 from zonesched.model.observed_state import Observed, Resizes
 from zonesched.model.placement import BuildState, InstanceStatus, PlacementState
 from zonesched.model.placement_moves import AFTER_ANSWER, CHILD_MOVES, LOCAL_MOVES, Move

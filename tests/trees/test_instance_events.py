@@ -19,11 +19,11 @@ from tests.builders.one_zone import AGENT, KEY, a_form, add_hosts, boot_on
 from tests.builders.stores import open_store
 from zonesched import conf as options
 from zonesched.broker.contract import Broker, NoBroker
+from zonesched.model.action_table import Action
 from zonesched.model.agent_instances import AgentReport, AgentState
 from zonesched.model.boot_form import BootForm
 from zonesched.model.caller import Caller, Role
 from zonesched.model.catalog import CatalogFlavor, CatalogImage
-from zonesched.model.desired_state import Action
 from zonesched.model.instance_action import LockServer, ResizeServer, UnlockServer
 from zonesched.model.observed_state import Observed, Power
 from zonesched.model.placement import InstanceStatus

@@ -32,7 +32,6 @@ from zonesched.api.schemas.zones import AddZoneBody, ChangeZoneBody
 from zonesched.api.validation import validate
 from zonesched.errors import BadRequest, Forbidden, ZoneschedError
 from zonesched.model.catalog import CatalogFlavor
-from zonesched.model.desired_state import Status
 from zonesched.model.request_spec import (
     CostFunction,
     CostWeighing,
@@ -42,6 +41,7 @@ from zonesched.model.request_spec import (
     RequestSpec,
 )
 from zonesched.model.request_wire import content_digest, spec_to_wire
+from zonesched.model.shown_status import Status
 from zonesched.model.views import ChildChange
 
 LIMITS = Limits(max_instances=500, max_builds=500)

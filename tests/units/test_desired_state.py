@@ -8,26 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zonesched.model.action_table import Action, Illegal, at_new_place, judge, why_illegal
 from zonesched.model.desired_call import told, with_image
-from zonesched.model.desired_state import (
-    NEW,
-    Action,
-    Desired,
-    Illegal,
-    InstanceState,
-    RebootType,
-    Status,
-    at_new_place,
-    expected_status,
-    is_news,
-    judge,
-    shown_status,
-    why_illegal,
-)
+from zonesched.model.desired_state import NEW, Desired, InstanceState, RebootType, is_news
 from zonesched.model.instance_image import AS_BOOTED, InstanceImage
 from zonesched.model.observed_state import MoveCounts, Observed, Power, Resizes
 from zonesched.model.placement import InstanceStatus
 from zonesched.model.request_spec import Flavor, Image
+from zonesched.model.shown_status import Status, expected_status, shown_status
 from zonesched.model.task_state import task_state
 
 ACTIVE = InstanceStatus.ACTIVE

@@ -32,9 +32,9 @@ from zonesched.compute.main import main as zonesched_compute
 from zonesched.errors import Kind
 from zonesched.model import action_reasons
 from zonesched.model.caller import Role
-from zonesched.model.desired_state import Status
 from zonesched.model.pending_step import NextStep
 from zonesched.model.placement import BuildState, InstanceStatus, PlacementState
+from zonesched.model.shown_status import Status
 from zonesched.services.boot.boot_progress import Step
 from zonesched.services.select.faults import MESSAGES, PLACE_CODES
 from zonesched.serving.run_zone import main as zonesched_zone

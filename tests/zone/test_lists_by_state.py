@@ -16,17 +16,11 @@ from tests.builders.one_zone import RESERVATION, a_zone, put_instance, put_reser
 from tests.builders.query_plans import sqlite_steps
 from zonesched.api.server_json import filtered_json
 from zonesched.model.caller import Caller, Role
-from zonesched.model.desired_state import (
-    NEW,
-    Desired,
-    InstanceState,
-    RebootType,
-    Status,
-    shown_status,
-)
+from zonesched.model.desired_state import NEW, Desired, InstanceState, RebootType
 from zonesched.model.observed_state import MoveCounts, Observed, Power, Resizes
 from zonesched.model.placement import InstanceStatus
 from zonesched.model.server_query import AskedStates, ServerQuery
+from zonesched.model.shown_status import Status, shown_status
 from zonesched.model.views import ServerView
 from zonesched.model.vm_state import POWER_STATE, RESIZED, VM_STATE_OF_POWER, VM_STATE_OF_STATUS
 from zonesched.services.owners import reservations, servers

@@ -12,9 +12,7 @@ from tests.builders.many_instances import EVERYBODYS, many_instances, put_state
 from tests.builders.one_zone import a_zone, put_instance, put_reservation, sql
 from tests.builders.query_plans import sqlite_plans, sqlite_steps
 from zonesched.model.caller import Caller, Role
-from zonesched.model.desired_state import (
-    InstanceState,
-)
+from zonesched.model.desired_state import InstanceState
 from zonesched.model.move_steps import MoveKind, MoveState
 from zonesched.model.observed_state import Observed, Power
 from zonesched.model.placement import InstanceStatus

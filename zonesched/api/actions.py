@@ -12,9 +12,10 @@ from zonesched.api.page import page_of
 from zonesched.api.server_json import shown_json
 from zonesched.errors import BadRequest, Conflict, ZoneBusy
 from zonesched.model.action_reasons import MESSAGES
+from zonesched.model.action_table import Action
 from zonesched.model.console import ConsoleAnswer, ConsoleState, ReadConsole, last_lines
 from zonesched.model.desired_call import DesiredAnswer
-from zonesched.model.desired_state import Action, Result
+from zonesched.model.desired_state import Result
 from zonesched.model.desired_wire import resizes_to_wire
 from zonesched.model.instance_action import ActionView, DeleteServer, EvacuateServer, RebuildServer
 from zonesched.model.instance_image import image_of

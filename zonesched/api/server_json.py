@@ -8,7 +8,6 @@ from typing import Any
 
 from zonesched.api.links import Links
 from zonesched.api.microversion import Microversion
-from zonesched.model.desired_state import Status, shown_status
 from zonesched.model.desired_wire import resizes_to_wire
 from zonesched.model.named_boot import ImageAndFlavor
 from zonesched.model.observed_state import NO_RESIZES
@@ -17,6 +16,7 @@ from zonesched.model.placement import BuildState, InstanceChange, InstanceStatus
 from zonesched.model.request_spec import Flavor, Image
 from zonesched.model.request_wire import flavor_to_wire, image_to_wire
 from zonesched.model.server_hostname import hostname_of
+from zonesched.model.shown_status import Status, shown_status
 from zonesched.model.views import FailedAttempt, ServerView
 from zonesched.model.vm_state import NO_STATE, POWER_STATE, is_built, vm_state
 

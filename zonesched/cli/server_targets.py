@@ -11,7 +11,7 @@ from zonesched.cli.lookup import find_reservation_id
 from zonesched.cli.session import Session
 from zonesched.cli.table import cell
 from zonesched.compute.connection import ZoneRefused
-from zonesched.model.desired_state import Status
+from zonesched.model.shown_status import Status
 
 SERVER_STATUSES = tuple(status.value for status in Status)
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid5
 
-from zonesched.model.desired_state import Action, Result
+from zonesched.model.action_table import Action
+from zonesched.model.desired_state import Result
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from zonesched.model.desired_state import InstanceState, RebootType, is_unshelving
+from zonesched.model.desired_state import InstanceState, RebootType
 from zonesched.model.observed_state import Power
 from zonesched.model.placement import InstanceStatus
+from zonesched.model.shown_status import is_unshelving
 
 MOVING = "resize_migrating"
 

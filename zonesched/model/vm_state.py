@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from zonesched.model.desired_state import InstanceState, is_unshelving
+from zonesched.model.desired_state import InstanceState
 from zonesched.model.observed_state import Power
 from zonesched.model.placement import InstanceStatus
+from zonesched.model.shown_status import is_unshelving
 
 NO_STATE = 0
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from prometheus_client.core import GaugeMetricFamily
 
-from zonesched.model.desired_state import STATUS_WITHOUT_POWER
 from zonesched.model.placement import InstanceStatus
+from zonesched.model.shown_status import STATUS_WITHOUT_POWER
 from zonesched.services.zone import Zone
 from zonesched.store import tallies
 from zonesched.store.outages import log_unreadable

@@ -10,10 +10,10 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.desired_state import Status
 from zonesched.model.placement import InstanceStatus
 from zonesched.model.request_spec import Flavor
 from zonesched.model.request_wire import flavor_from_wire
+from zonesched.model.shown_status import Status
 from zonesched.store import reservations
 from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared

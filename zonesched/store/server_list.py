@@ -9,9 +9,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.desired_state import Status
 from zonesched.model.placement import InstanceStatus
 from zonesched.model.server_query import ANY_STATES, AskedStates, ListOrder, SortKey
+from zonesched.model.shown_status import Status
 from zonesched.store import aliases, identity, instances, shown_states
 from zonesched.store import tables as t
 from zonesched.store.few_instances import is_named

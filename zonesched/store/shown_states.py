@@ -8,10 +8,11 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from zonesched.model.desired_state import STATUS_OF_POWER, STATUS_WITHOUT_POWER, RebootType, Status
+from zonesched.model.desired_state import RebootType
 from zonesched.model.observed_state import Power
 from zonesched.model.placement import BUILDING_STATUSES, InstanceStatus
 from zonesched.model.server_query import AskedStates
+from zonesched.model.shown_status import STATUS_OF_POWER, STATUS_WITHOUT_POWER, Status
 from zonesched.model.vm_state import (
     NO_STATE,
     POWER_STATE,

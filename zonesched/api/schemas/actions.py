@@ -27,8 +27,8 @@ from zonesched.api.schemas.server_internals import ConsoleOutput
 from zonesched.api.schemas.servers import UserData
 from zonesched.api.schemas.services import Evacuation
 from zonesched.api.schemas.unsupported_actions import Nothing, UnsupportedActions, nothing
+from zonesched.model.action_table import Action
 from zonesched.model.console import ReadConsole
-from zonesched.model.desired_state import Action
 from zonesched.model.instance_action import (
     AskedAction,
     DeleteServer,

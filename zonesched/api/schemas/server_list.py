@@ -19,9 +19,9 @@ from zonesched.api.schemas.fields import (
 )
 from zonesched.api.schemas.moments import Moment, since_s, until_s
 from zonesched.errors import BadRequest
-from zonesched.model.desired_state import Status
 from zonesched.model.name_pattern import is_pattern
 from zonesched.model.server_query import NEWEST_FIRST, ListOrder, ServerQuery, SortKey
+from zonesched.model.shown_status import Status
 
 StatusName = Annotated[
     Literal[

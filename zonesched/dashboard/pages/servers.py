@@ -6,8 +6,8 @@ from typing import Any
 
 from zonesched.dashboard.visit import Page, Redirect, Visit
 from zonesched.errors import BadRequest
-from zonesched.model.desired_state import Status
 from zonesched.model.page_link import next_marker
+from zonesched.model.shown_status import Status
 
 PAGE = "50"
 FILTERS = ("status", "name", "flavor", "host", "reservation_id", "project_id")

@@ -12,11 +12,13 @@ from functools import cache, partial
 
 from zonesched import tracing
 from zonesched.errors import Conflict
+from zonesched.model.action_table import Action, Illegal, judge
 from zonesched.model.caller import Caller
-from zonesched.model.desired_state import NEW, Action, Desired, Illegal, Status, expected_status, judge
+from zonesched.model.desired_state import NEW, Desired
 from zonesched.model.group_place import Anywhere, GroupPlace
 from zonesched.model.observed_state import Power
 from zonesched.model.placement import UNFINISHED, PlacementState
+from zonesched.model.shown_status import Status, expected_status
 from zonesched.model.views import Drained, Staying
 from zonesched.services.children import children, drain_turns
 from zonesched.services.life import leaving

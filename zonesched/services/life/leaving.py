@@ -11,7 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from zonesched import tracing
-from zonesched.model.desired_state import Desired, at_new_place
+from zonesched.model.action_table import at_new_place
+from zonesched.model.desired_state import Desired
 from zonesched.model.observed_state import Observed, Power
 from zonesched.model.placement import LIVING_STATUSES, InstanceStatus
 from zonesched.services.life.observing import observe

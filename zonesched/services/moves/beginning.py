@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zonesched.errors import BadRequest, Conflict
-from zonesched.model.desired_state import Illegal
+from zonesched.model.action_table import Illegal
 from zonesched.model.move_steps import MoveKind, MoveState
 from zonesched.model.placement import LIVING_STATUSES, PlacementState
 from zonesched.model.request_spec import GroupPolicy, Policy, RequestSpec, ServerGroup

@@ -12,8 +12,9 @@ from functools import partial
 
 from zonesched import tracing
 from zonesched.errors import NotFound, ZoneschedError
+from zonesched.model.action_table import Action
 from zonesched.model.caller import Caller, Role
-from zonesched.model.desired_state import Action, Result
+from zonesched.model.desired_state import Result
 from zonesched.model.instance_action import (
     AskedAction,
     LockServer,

@@ -6,21 +6,15 @@ from dataclasses import dataclass
 
 from zonesched.conf import Conf
 from zonesched.errors import Conflict, Forbidden, ZoneschedError
+from zonesched.model.action_table import LEGAL_IN, Action, Illegal, why_illegal
+from zonesched.model.action_table import judge as judge_desired
 from zonesched.model.caller import Caller, Role
-from zonesched.model.desired_state import (
-    LEGAL_IN,
-    NEW,
-    Action,
-    Desired,
-    Illegal,
-    expected_status,
-    why_illegal,
-)
-from zonesched.model.desired_state import judge as judge_desired
+from zonesched.model.desired_state import NEW, Desired
 from zonesched.model.instance_action import LockServer, MigrateServer, UnlockServer, UnsupportedAction
 from zonesched.model.instance_flavor import InstanceFlavor
 from zonesched.model.instance_image import AS_BOOTED, InstanceImage
 from zonesched.model.placement import TO_BUILD
+from zonesched.model.shown_status import expected_status
 from zonesched.model.unsupported_action import ADMINS_ACTIONS, LACK_OF
 from zonesched.services.moves import beginning
 from zonesched.services.owners.rebuilds import Rebuild

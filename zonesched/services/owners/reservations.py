@@ -10,8 +10,9 @@ from zonesched.errors import BadRequest, Conflict, NotFound
 from zonesched.model.boot_line import BootLine
 from zonesched.model.caller import Caller, Role
 from zonesched.model.decision_trace import NO_TRACE, HostJudgement
-from zonesched.model.desired_state import NEW, Status, shown_status
+from zonesched.model.desired_state import NEW
 from zonesched.model.placement import InstanceChange, InstanceStatus
+from zonesched.model.shown_status import Status, shown_status
 from zonesched.model.views import ReservationView
 from zonesched.seal.cursors import Cursor, CursorBox
 from zonesched.services.owners.pending_steps import pending_steps

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from zonesched.model.desired_state import InstanceState, at_new_place
+from zonesched.model.action_table import at_new_place
+from zonesched.model.desired_state import InstanceState
 from zonesched.model.instance_flavor import flavor_of
 from zonesched.model.instance_image import AS_BOOTED
 from zonesched.model.observed_state import NO_RESIZES, Power
