@@ -80,6 +80,27 @@ def test_each_command_and_the_way_back(scene: Scene, there: list[str], status: s
     assert scene.statuses()["web-1"] == "ACTIVE"
 
 
+def test_a_deleted_server_is_restored_by_name_or_deleted_for_good(scene: Scene) -> None:
+    scene.agent.node.zone.conf.set_override("reclaim_instance_interval", 600.0)
+    command = scene.working()
+    assert command("server", "delete", "web-1", "web-2") == 0
+    scene.work()
+    assert scene.statuses() == {"web-3": "ACTIVE"}
+    assert command("server", "list", "--status", "SOFT_DELETED", "-o", "value", "-c", "name") == 0
+    assert sorted(command.out.split()) == ["web-1", "web-2"]
+
+    assert command("server", "restore", "web-1", "--wait", "-o", "value", "-c", "result") == 0
+    assert command.out.split()[-1] == "done"
+    assert command("server", "delete", "--force", "web-2", "web-3") == 0
+    scene.work()
+
+    assert scene.statuses() == {"web-1": "ACTIVE"}
+    for name in ("web-1", "web-2", "nothing"):
+        assert command("server", "restore", name) == 4
+        assert f"there is no server {name!r}" in command.err
+    assert command("server", "restore") == 2
+
+
 def test_a_server_is_rebuilt_from_an_image(scene: Scene) -> None:
     scene.agent.node.client().post("/images", {"image": {"id": "i-2", "name": "newer"}})
 

@@ -49,7 +49,7 @@ ANSWERS: list[tuple[str, Any, int, str]] = [
     ("removeSecurityGroup", {"name": "web"}, 409, NETWORKS),
     ("rescue", None, 409, RESCUE),
     ("resetNetwork", None, 409, NETWORKS),
-    ("restore", {}, 409, "not_soft_deleted"),
+    ("restore", {}, 409, "wrong_status"),
     ("resume", None, 409, "wrong_status"),
     ("shelveOffload", None, 403, "role_forbidden"),
     ("suspend", None, 202, ""),

@@ -34,7 +34,7 @@ from zonesched.services.catalog import flavors, images
 from zonesched.services.children import draining
 from zonesched.services.hosts import hosts
 from zonesched.services.moves import mover
-from zonesched.services.owners import action_history, actions, servers
+from zonesched.services.owners import action_history, actions, reclaims, servers
 from zonesched.services.state import instance_events
 from zonesched.services.zone import Zone
 from zonesched.store import instances
@@ -254,6 +254,22 @@ def test_locks_and_deletes_are_told_at_once(scene: Scene) -> None:
     servers.delete(scene.zone, USER, uuid)
 
     assert scene.types() == ["instance.lock", "instance.unlock", "instance.delete.end"]
+
+
+def test_a_delete_that_is_taken_back_has_a_name_of_its_own(scene: Scene) -> None:
+    scene.zone.conf.set_override("reclaim_instance_interval", 600.0)
+    (uuid,) = scene.boot()
+    scene.report(uuid)
+    scene.told()
+
+    reclaims.delete(scene.zone, USER, uuid)
+    scene.report(uuid, generation=1, power=STOPPED)
+    scene.act(uuid, Action.RESTORE)
+    scene.report(uuid, generation=2, power=RUNNING)
+    servers.delete(scene.zone, USER, uuid)
+
+    told = ["instance.soft_delete.end", "instance.restore.end", "instance.delete.end"]
+    assert scene.types() == told
 
 
 def test_what_a_delete_overtakes_is_told_as_an_error(scene: Scene) -> None:

@@ -56,25 +56,28 @@ STATE_IN: dict[Status, tuple[InstanceStatus, InstanceState]] = {
     Status.DELETED: (InstanceStatus.DELETED, NEW),
     Status.UNKNOWN: (InstanceStatus.UNKNOWN, NEW),
     Status.SHELVED_OFFLOADED: (InstanceStatus.OFFLOADED, at_rest(OFFLOADED)),
+    Status.SOFT_DELETED: (ACTIVE, replace(at_rest(STOPPED), reclaim_at=900.0)),
 }
 
 TABLE = """
-              BUILD ACTIVE    SHUTOFF   PAUSED    SUSPENDED REBOOT    HARD_REBOOT REBUILD RESIZE VERIFY_RESIZE REVERT_RESIZE ERROR DELETED UNKNOWN OFFLOADED
-os-start      -     -         running   -         -         -         -           -       -      -             -             -     -       -       -
-os-stop       -     stopped   -         -         -         stopped   stopped     -       -      -             -             -     -       -       -
-pause         -     paused    -         -         -         paused    paused      -       -      -             -             -     -       -       -
-unpause       -     -         -         running   -         -         -           -       -      -             -             -     -       -       -
-suspend       -     suspended -         -         -         suspended suspended   -       -      -             -             -     -       -       -
-resume        -     -         -         -         running   -         -           -       -      -             -             -     -       -       -
-reboot_SOFT   -     running   -         -         -         -         -           -       -      -             -             -     -       -       -
-reboot_HARD   -     running   running   running   running   running   running     -       -      -             -             -     -       -       -
-rebuild       -     running   stopped   -         -         -         -           -       -      -             -             -     -       -       -
-shelve        -     offloaded offloaded offloaded offloaded offloaded offloaded   -       -      -             -             -     -       -       -
-unshelve      -     -         -         -         -         -         -           -       -      -             -             -     -       -       running
-migrate       -     moves     moves     -         -         -         -           -       -      -             -             -     -       -       -
-resize        -     running   stopped   -         -         -         -           -       -      -             -             -     -       -       -
-confirmResize -     -         -         -         -         -         -           -       -      running       -             -     -       -       -
-revertResize  -     -         -         -         -         -         -           -       -      running       -             -     -       -       -
+              BUILD ACTIVE    SHUTOFF   PAUSED    SUSPENDED REBOOT    HARD_REBOOT REBUILD RESIZE VERIFY_RESIZE REVERT_RESIZE ERROR DELETED UNKNOWN OFFLOADED SOFT_DELETED
+os-start      -     -         running   -         -         -         -           -       -      -             -             -     -       -       -        -
+os-stop       -     stopped   -         -         -         stopped   stopped     -       -      -             -             -     -       -       -        -
+pause         -     paused    -         -         -         paused    paused      -       -      -             -             -     -       -       -        -
+unpause       -     -         -         running   -         -         -           -       -      -             -             -     -       -       -        -
+suspend       -     suspended -         -         -         suspended suspended   -       -      -             -             -     -       -       -        -
+resume        -     -         -         -         running   -         -           -       -      -             -             -     -       -       -        -
+reboot_SOFT   -     running   -         -         -         -         -           -       -      -             -             -     -       -       -        -
+reboot_HARD   -     running   running   running   running   running   running     -       -      -             -             -     -       -       -        -
+rebuild       -     running   stopped   -         -         -         -           -       -      -             -             -     -       -       -        -
+shelve        -     offloaded offloaded offloaded offloaded offloaded offloaded   -       -      -             -             -     -       -       -        -
+unshelve      -     -         -         -         -         -         -           -       -      -             -             -     -       -       running  -
+migrate       -     moves     moves     -         -         -         -           -       -      -             -             -     -       -       -        moves
+resize        -     running   stopped   -         -         -         -           -       -      -             -             -     -       -       -        -
+confirmResize -     -         -         -         -         -         -           -       -      running       -             -     -       -       -        -
+revertResize  -     -         -         -         -         -         -           -       -      running       -             -     -       -       -        -
+delete        -     stopped   stopped   stopped   stopped   stopped   stopped     -       -      -             -             -     -       -       -         -
+restore       -     -         -         -         -         -         -           -       -      -             -             -     -       -       -         running
 """  # noqa: E501
 
 

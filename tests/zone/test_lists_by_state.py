@@ -22,7 +22,7 @@ from zonesched.model.placement import InstanceStatus
 from zonesched.model.server_query import AskedStates, ServerQuery
 from zonesched.model.shown_status import Status, shown_status
 from zonesched.model.views import ServerView
-from zonesched.model.vm_state import POWER_STATE, RESIZED, VM_STATE_OF_POWER, VM_STATE_OF_STATUS
+from zonesched.model.vm_state import POWER_STATE, RESIZED, SOFT_DELETED, VM_STATE_OF_POWER, VM_STATE_OF_STATUS
 from zonesched.services.owners import reservations, servers
 from zonesched.services.owners.servers import Search
 from zonesched.store import few_instances, server_list
@@ -43,6 +43,7 @@ STATES = st.builds(
     rebooted_by=COUNTS,
     rebuilt_by=COUNTS,
     moves=st.builds(MoveCounts, COUNTS, COUNTS),
+    reclaim_at=st.sampled_from((0.0, 0.0, 0.0, 900.0)),
 )
 SHOWN = st.lists(st.sampled_from(Status), min_size=1, max_size=3)
 
@@ -92,10 +93,10 @@ def test_a_list_of_boots_counts_the_statuses_that_their_instances_show(
         zone.stop()
 
 
-NAMES = [*VM_STATE_OF_POWER.values(), *VM_STATE_OF_STATUS.values(), RESIZED]
+NAMES = [*VM_STATE_OF_POWER.values(), *VM_STATE_OF_STATUS.values(), RESIZED, SOFT_DELETED]
 TASKS = ["spawning", "scheduling", "unshelving", "resize_reverting", "resize_migrating", "resize_prep"]
 TASKS += ["rebuilding", "powering-off", "pausing", "suspending", "shelving", "rebooting", "rebooting_hard"]
-TASKS += ["unpausing", "resuming", "powering-on"]
+TASKS += ["unpausing", "resuming", "powering-on", "soft-deleting"]
 ASKED = st.one_of(
     st.builds(AskedStates, vm_state=st.sampled_from(NAMES)),
     st.builds(AskedStates, task_state=st.sampled_from(TASKS)),
@@ -150,6 +151,7 @@ FEW_HAVE = [
     AskedStates(vm_state="shelved_offloaded"),
     AskedStates(vm_state="deleted"),
     AskedStates(task_state="powering-on"),
+    AskedStates(task_state="soft-deleting"),
     AskedStates(task_state="spawning"),
     AskedStates(task_state="unshelving"),
     AskedStates(power_state=0),

@@ -20,7 +20,7 @@ from zonesched.model.placement import Attempt, Build
 from zonesched.model.request_wire import flavor_to_wire, image_to_wire
 from zonesched.model.views import ServerView
 from zonesched.services.boot import boot
-from zonesched.services.owners import servers
+from zonesched.services.owners import reclaims, servers
 from zonesched.services.parent import hold
 from zonesched.services.parent.build_answers import reservation_of
 from zonesched.services.recovery import requests
@@ -115,7 +115,7 @@ def request_of(call: Call) -> Answer:
 
 def delete(call: Call) -> Answer:
     """Delete an instance, wherever in the tree it is; its resources are released once."""
-    servers.delete(call.zone, call.caller, call.args["id"])
+    reclaims.delete(call.zone, call.caller, call.args["id"])
     return no_content()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
@@ -65,6 +66,16 @@ def find_server_id(session: Session, wanted: str) -> str:
     return _find_owned(session, "/servers", "servers", wanted, {"name": literal(wanted, LONGEST_NAME)})
 
 
+def find_deleted_server_id(session: Session, wanted: str) -> str:
+    """Find the id of an instance whose delete can be taken back, as `find_server_id` finds others."""
+    if _UUID.fullmatch(wanted):
+        return wanted
+    deleted = {"status": "SOFT_DELETED"}
+    return _find_owned(
+        session, "/servers", "servers", wanted, {"name": literal(wanted, LONGEST_NAME)}, deleted
+    )
+
+
 def find_reservation_id(session: Session, wanted: str) -> str:
     """Find the id of a boot by its id or a prefix of it; raises as `find`."""
     if not _BEGINNING.fullmatch(wanted):
@@ -117,15 +128,22 @@ def part_of_path(noun: str, wanted: str) -> str:
     return quote(wanted, safe="", errors="surrogateescape")
 
 
-def _find_owned(session: Session, path: str, noun: str, wanted: str, by_name: dict[str, str]) -> str:
-    for scope in ({}, {"all_tenants": "true"}):
+def _find_owned(
+    session: Session,
+    path: str,
+    noun: str,
+    wanted: str,
+    by_name: dict[str, str],
+    among: Params = MappingProxyType({}),
+) -> str:
+    for scope in ({**among}, {**among, "all_tenants": "true"}):
         try:
             listed = list(pages(session, path, noun, {**by_name, **scope})) if by_name else []
             found = [item for item in listed if item.get("name") == wanted]
             if not found and _BEGINNING.fullmatch(wanted):
                 found = [item for item in pages(session, path, noun, scope) if item["id"].startswith(wanted)]
         except ZoneRefused as error:
-            if scope and error.status == 403:
+            if "all_tenants" in scope and error.status == 403:
                 break
             raise
         if found:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from zonesched.cli.group import CommandGroup
-from zonesched.cli.lookup import find_reservation_id, find_server_id
+from zonesched.cli.lookup import find_deleted_server_id, find_reservation_id, find_server_id
 from zonesched.cli.output import print_item, print_list
 from zonesched.cli.server_actions import COMMANDS
 from zonesched.cli.server_targets import SERVER_STATUSES, each, ids_of_boot
@@ -123,28 +123,44 @@ def _named(part: Mapping[str, Any]) -> str:
 @server.command()
 @click.argument("names_or_ids", nargs=-1)
 @click.option("--reservation", metavar="ID", help="Delete all instances of one boot.")
+@click.option("--force", is_flag=True, help="Delete them for good, also what could still be restored.")
 @zone_options
 @pass_session
-def delete(session: Session, names_or_ids: tuple[str, ...], reservation: str | None) -> None:
+def delete(session: Session, names_or_ids: tuple[str, ...], reservation: str | None, force: bool) -> None:
     """Delete instances by name, by id or by boot, wherever in the tree they are.
 
+    Where their zone sets reclaim_instance_interval, `server restore` takes that back for so long.
     Where some cannot be deleted, it deletes the others, names those that are left, and exits with 1.
     """
     if bool(names_or_ids) == bool(reservation):
         raise click.UsageError("name either instances or, with --reservation, one boot")
     if reservation:
         names_or_ids = tuple(ids_of_boot(session, reservation))
-    each(names_or_ids, lambda wanted: delete_one(session, wanted))
+    each(names_or_ids, lambda wanted: delete_one(session, wanted, force=force))
 
 
-def delete_one(session: Session, wanted: str) -> None:
-    """Delete one instance, by name or id. Raises ZoneRefused that names it."""
+def delete_one(session: Session, wanted: str, *, force: bool = False) -> None:
+    """Delete one instance, by name or id; with `force` for good. Raises ZoneRefused that names it."""
     try:
-        session.call("DELETE", f"/servers/{find_server_id(session, wanted)}")
+        if force:
+            path = f"/servers/{_find_id_of_any(session, wanted)}/action"
+            session.call("POST", path, {"forceDelete": None})
+        else:
+            session.call("DELETE", f"/servers/{find_server_id(session, wanted)}")
     except ZoneRefused as error:
         if error.status == 404:
             raise ZoneRefused(404, "not_found", f"there is no server {wanted!r}", "server") from None
         raise
+
+
+def _find_id_of_any(session: Session, wanted: str) -> str:
+    """Find the id of an instance that may be deleted already."""
+    try:
+        return find_server_id(session, wanted)
+    except ZoneRefused as error:
+        if error.status != 404:
+            raise
+        return find_deleted_server_id(session, wanted)
 
 
 for command in COMMANDS:

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
-from zonesched.cli.lookup import find_reservation_id, find_server_id, pages
+from zonesched.cli.lookup import find_deleted_server_id, find_reservation_id, find_server_id, pages
 from zonesched.cli.output import check_list_options, live_console, print_json, print_list
 from zonesched.cli.polling import poll
 from zonesched.cli.server_targets import print_refusal
@@ -159,6 +159,19 @@ def evacuate(
     _act(session, {"evacuate": {"fenced": fenced}}, names_or_ids, reservation, wait)
 
 
+@click.command()
+@click.argument("names_or_ids", nargs=-1, required=True)
+@click.option("--wait", is_flag=True, help="Wait until they run; exit with 1 if one does not.")
+@list_options
+@pass_session
+def restore(session: Session, names_or_ids: tuple[str, ...], wait: bool) -> None:
+    """Restore deleted instances, where their zone keeps them for some time, and start them."""
+    check_list_options(session, TAKEN_COLUMNS)
+    names = list(dict.fromkeys(names_or_ids))
+    ids, is_refused = _act_on_named(session, {"restore": None}, names, find_deleted_server_id)
+    _end(session, ids, None, wait, is_refused=is_refused)
+
+
 COMMANDS = (
     _power_command("start", {"os-start": None}, "Start instances that are SHUTOFF."),
     _power_command("stop", {"os-stop": None}, "Stop instances; they keep their hosts."),
@@ -191,6 +204,7 @@ COMMANDS = (
     ),
     migrate,
     evacuate,
+    restore,
     lock,
     _power_command("unlock", {"unlock": None}, "Remove the lock of instances."),
     list_actions,
@@ -207,6 +221,13 @@ def _act(session: Session, body: Body, names: tuple[str, ...], reservation: str 
         ids, is_refused = _act_on_boot(session, body, find_reservation_id(session, reservation))
     else:
         ids, is_refused = _act_on_named(session, body, list(dict.fromkeys(names)))
+    _end(session, ids, reservation, wait, is_refused=is_refused)
+
+
+def _end(
+    session: Session, ids: Sequence[str], reservation: str | None, wait: bool, *, is_refused: bool
+) -> None:
+    """Print what became of those that took an action; exit with 1 if one refused it, or it failed."""
     if wait:
         _wait(session, ids, reservation)
         rows = [poll(session, _result, session, id) for id in ids]
@@ -218,12 +239,17 @@ def _act(session: Session, body: Body, names: tuple[str, ...], reservation: str 
         sys.exit(1)
 
 
-def _act_on_named(session: Session, body: Body, names: Sequence[str]) -> tuple[list[str], bool]:
+def _act_on_named(
+    session: Session,
+    body: Body,
+    names: Sequence[str],
+    find_id: Callable[[Session, str], str] = find_server_id,
+) -> tuple[list[str], bool]:
     """Return the ids of those that took the action, and whether any refused it."""
     ids: list[str] = []
     for name in names:
         try:
-            id = find_server_id(session, name)
+            id = find_id(session, name)
             session.call("POST", f"/servers/{id}/action", body)
         except ZoneRefused as error:
             if len(names) == 1:

@@ -42,6 +42,14 @@ SERVICES = [
         max=LONGEST_S,
         help="Seconds after which a resize of this zone's own users is confirmed by itself. 0: never.",
     ),
+    cfg.FloatOpt(
+        "reclaim_instance_interval",
+        default=0.0,
+        min=0.0,
+        max=LONGEST_S,
+        help="Seconds for which this zone's own users may restore a server that they have deleted. It is"
+        " stopped meanwhile, keeps its place and counts against quotas. 0: a delete is final.",
+    ),
     cfg.StrOpt(
         "servicegroup_driver",
         default="db",

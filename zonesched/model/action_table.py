@@ -34,6 +34,9 @@ class Action(enum.Enum):
     RESIZE = "resize"
     CONFIRM_RESIZE = "confirmResize"
     REVERT_RESIZE = "revertResize"
+    SOFT_DELETE = "delete"
+    """Has no body: the delete of a server asks for it where `reclaim_instance_interval` is set."""
+    RESTORE = "restore"
 
     @property
     def recorded_as(self) -> str:
@@ -65,10 +68,12 @@ LEGAL_IN: Mapping[Action, frozenset[Status]] = {
     Action.REBUILD: frozenset({Status.ACTIVE, Status.SHUTOFF}),
     Action.SHELVE: _RUNNING | _NOT_RUNNING,
     Action.UNSHELVE: frozenset({Status.SHELVED_OFFLOADED}),
-    Action.MIGRATE: frozenset({Status.ACTIVE, Status.SHUTOFF}),
+    Action.MIGRATE: frozenset({Status.ACTIVE, Status.SHUTOFF, Status.SOFT_DELETED}),
     Action.RESIZE: frozenset({Status.ACTIVE, Status.SHUTOFF}),
     Action.CONFIRM_RESIZE: frozenset({Status.VERIFY_RESIZE}),
     Action.REVERT_RESIZE: frozenset({Status.VERIFY_RESIZE}),
+    Action.SOFT_DELETE: _RUNNING | _NOT_RUNNING,
+    Action.RESTORE: frozenset({Status.SOFT_DELETED}),
 }
 """The statuses in which each action is legal."""
 
@@ -83,6 +88,8 @@ _POWER_AFTER: Mapping[Action, Power] = {
     Action.HARD_REBOOT: Power.RUNNING,
     Action.SHELVE: Power.OFFLOADED,
     Action.UNSHELVE: Power.RUNNING,
+    Action.SOFT_DELETE: Power.STOPPED,
+    Action.RESTORE: Power.RUNNING,
 }
 
 _ALONE = frozenset({Action.REBUILD, Action.RESIZE, Action.CONFIRM_RESIZE, Action.REVERT_RESIZE})

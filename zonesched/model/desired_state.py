@@ -45,7 +45,8 @@ class InstanceState:
 
     `rebooted_by`, `rebuilt_by`: generation of the last reboot and rebuild, 0 without one. `image`: the one
     that it has; the desired one while it is not being rebuilt. `flavor`: the one that it has or, while a
-    resize is done and not confirmed, the one that a revert gives back.
+    resize is done and not confirmed, the one that a revert gives back. `reclaim_at`: when it is deleted for
+    good, in epoch seconds; 0 unless its owner has deleted it and may still restore it.
     """
 
     desired: Desired = field(default_factory=Desired)
@@ -55,6 +56,7 @@ class InstanceState:
     image: InstanceImage = AS_BOOTED
     moves: MoveCounts = NO_MOVES
     flavor: InstanceFlavor = AS_BOOTED
+    reclaim_at: float = 0.0
 
     @property
     def is_pending(self) -> bool:
@@ -128,7 +130,20 @@ class InstanceState:
                 observed = replace(observed, reason="rebuild_unsupported")
         # The moves of a later place are counted anew, in whatever zone it is.
         moves = NO_MOVES if observed.power is Power.OFFLOADED else self.moves
-        return replace(self, desired=desired, observed=observed, image=image, moves=moves, flavor=flavor)
+        return replace(
+            self,
+            desired=desired,
+            observed=observed,
+            image=image,
+            moves=moves,
+            flavor=flavor,
+            reclaim_at=0.0 if self._is_refused(observed) else self.reclaim_at,
+        )
+
+    def _is_refused(self, observed: Observed) -> bool:
+        """Tell whether the newest desired state is refused, and the instance still has its memory."""
+        is_new = self.observed.generation < observed.generation == self.desired.generation
+        return is_new and observed.reason != "" and observed.power not in (Power.STOPPED, Power.OFFLOADED)
 
 
 NEW = InstanceState()

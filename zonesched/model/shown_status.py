@@ -30,6 +30,7 @@ class Status(enum.Enum):
     DELETED = "DELETED"
     UNKNOWN = "UNKNOWN"
     SHELVED_OFFLOADED = "SHELVED_OFFLOADED"
+    SOFT_DELETED = "SOFT_DELETED"
 
 
 STATUS_OF_POWER: Mapping[Power, Status] = {
@@ -57,6 +58,8 @@ def expected_status(status: InstanceStatus, state: InstanceState) -> Status:
     REBOOT, HARD_REBOOT or REBUILD while one is due; RESIZE while it moves, and VERIFY_RESIZE until that is
     settled.
     """
+    if is_soft_deleted(status, state):
+        return Status.SOFT_DELETED
     if status is not InstanceStatus.ACTIVE:
         return STATUS_WITHOUT_POWER[status]
     if (moving := _changing_place(state)) is not None:
@@ -69,6 +72,8 @@ def expected_status(status: InstanceStatus, state: InstanceState) -> Status:
 
 def shown_status(status: InstanceStatus, state: InstanceState) -> Status:
     """Return the status for an instance's owner, from the stored status and the instance's state."""
+    if is_soft_deleted(status, state):
+        return Status.SOFT_DELETED
     if status is InstanceStatus.BUILD and is_unshelving(status, state):
         return Status.SHELVED_OFFLOADED
     if status is not InstanceStatus.ACTIVE:
@@ -79,6 +84,11 @@ def shown_status(status: InstanceStatus, state: InstanceState) -> Status:
         return Status.REBUILD
     power = state.observed.power
     return _rebooting(state) if power is Power.RUNNING and state.is_rebooting else STATUS_OF_POWER[power]
+
+
+def is_soft_deleted(status: InstanceStatus, state: InstanceState) -> bool:
+    """Tell whether an instance was deleted by its owner, and is deleted for good later."""
+    return state.reclaim_at > 0 and status in (InstanceStatus.ACTIVE, InstanceStatus.OFFLOADED)
 
 
 def is_unshelving(status: InstanceStatus, state: InstanceState) -> bool:

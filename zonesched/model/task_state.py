@@ -38,6 +38,8 @@ def task_state(status: InstanceStatus, state: InstanceState) -> str:
         return "resize_prep"
     if state.is_rebuilding:
         return "rebuilding"
+    if state.reclaim_at:
+        return "soft-deleting"
     desired = state.desired
     if desired.power is not Power.RUNNING:
         return _TASK_TO[desired.power]

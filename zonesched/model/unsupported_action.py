@@ -28,7 +28,6 @@ CRASH_DUMP = Lack("crash_dump_unsupported", "No driver can trigger a crash dump 
 STATUS = Lack("status_is_derived", "The status of a server follows from its agent's reports.")
 LIVE_MIGRATION = Lack("live_migration_unsupported", "No driver can move a server while it runs.")
 OFFLOAD = Lack("offloads_by_itself", "A shelved server is offloaded at once, by itself.")
-SOFT_DELETE = Lack("not_soft_deleted", "The server is not soft-deleted: a delete is final.")
 
 ADMINS_ACTIONS = frozenset({"os-migrateLive", "os-resetState", "shelveOffload"})
 """Actions that members are refused first, since only admins may take them in OpenStack Nova."""
@@ -52,7 +51,6 @@ LACK_OF: Mapping[str, Lack] = {
     "removeSecurityGroup": NETWORKS,
     "rescue": RESCUE,
     "resetNetwork": NETWORKS,
-    "restore": SOFT_DELETE,
     "shelveOffload": OFFLOAD,
     "trigger_crash_dump": CRASH_DUMP,
     "unrescue": RESCUE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from zonesched.model.desired_state import InstanceState
 from zonesched.model.observed_state import Power
 from zonesched.model.placement import InstanceStatus
-from zonesched.model.shown_status import is_unshelving
+from zonesched.model.shown_status import is_soft_deleted, is_unshelving
 
 NO_STATE = 0
 
@@ -19,6 +19,7 @@ VM_STATE_OF_STATUS = {
 """The states of instances that are not built."""
 
 RESIZED = "resized"
+SOFT_DELETED = "soft-delete"
 VM_STATE_OF_POWER = {
     Power.RUNNING: "active",
     Power.STOPPED: "stopped",
@@ -40,6 +41,8 @@ POWER_STATE = {
 
 def vm_state(status: InstanceStatus, state: InstanceState) -> str:
     """Return OpenStack's state of an instance, from the stored status and the instance's state."""
+    if is_soft_deleted(status, state):
+        return SOFT_DELETED
     if not is_built(status, state):
         return VM_STATE_OF_STATUS[status]
     return RESIZED if state.observed.resizes.is_open else VM_STATE_OF_POWER[state.observed.power]

@@ -299,6 +299,7 @@ def state_of(row: Any) -> InstanceState:
         image_from_text(row.image),
         MoveCounts(row.moves_begun, row.moves_ended),
         flavor_from_text(row.flavor),
+        row.reclaim_at,
     )
 
 
@@ -377,6 +378,7 @@ def _to_row(row: StoredState) -> dict[str, Any]:
         "desired_flavor": flavor_text(desired.flavor),
         "flavor": flavor_text(row.state.flavor),
         "resized_at": row.resized_at,
+        "reclaim_at": row.state.reclaim_at,
     }
 
 

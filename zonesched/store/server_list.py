@@ -117,7 +117,7 @@ class Page:
 def page(tx: Connection, wanted: Page) -> list[Instance]:
     """Read a page of instances in the order asked for, after the marker.
 
-    Deleted ones are in it only for that status, or with `changed_since`.
+    Deleted and soft-deleted ones are in it only for these statuses, or with `changed_since`.
 
     Raises UnknownMarker for a marker that names no instance of the scope.
     """
@@ -138,7 +138,7 @@ def _page(tx: Connection, wanted: Page, columns: Sequence[_Sorted]) -> sa.Select
     if wanted.statuses:
         conditions.append(shown_states.shows_one(tx, list(map(Status, wanted.statuses))))
     elif not wanted.changed_since:
-        conditions.append(COLUMNS.status != InstanceStatus.DELETED.value)
+        conditions += [COLUMNS.status != InstanceStatus.DELETED.value, shown_states.are_not_soft_deleted()]
     also_deleted = bool(wanted.statuses or wanted.changed_since)
     conditions += shown_states.may_have(tx, wanted.states, also_deleted=also_deleted)
     if wanted.flavor_id:

@@ -17,6 +17,7 @@ from zonesched.model.vm_state import (
     NO_STATE,
     POWER_STATE,
     RESIZED,
+    SOFT_DELETED,
     VM_STATE_OF_POWER,
     VM_STATE_OF_STATUS,
 )
@@ -36,18 +37,19 @@ _IS_MOVING = sa.or_(
 )
 _IS_REBOOTING = _IS_RUNNING & (_STATE.rebooted_by > _STATE.observed_generation)
 _IS_REBUILDING = _STATE.rebuilt_by > _STATE.observed_generation
-_RESTS = ~(_IS_REBUILDING | _IS_MOVING)
-_IS_ANOTHER = ~_IS_RUNNING | _IS_REBOOTING | _IS_REBUILDING | _IS_MOVING
+_IS_SOFT_DELETED = _STATE.reclaim_at > 0
+_RESTS = ~(_IS_REBUILDING | _IS_MOVING | _IS_SOFT_DELETED)
+_IS_ANOTHER = ~_IS_RUNNING | _IS_REBOOTING | _IS_REBUILDING | _IS_MOVING | _IS_SOFT_DELETED
 """The states of an instance that is stored as ACTIVE and shows another status."""
 
 _HAS_TASK = _IS_MOVING | (_STATE.observed_generation < _STATE.generation)
 """The states of an instance that is stored as ACTIVE and may show a task state."""
 
 _STATES_OF: Mapping[Status, sa.ColumnElement[bool]] = {
-    Status.RESIZE: _IS_MOVING & ~_IS_RESIZED,
-    Status.VERIFY_RESIZE: _IS_RESIZED & ~_IS_REVERTING,
-    Status.REVERT_RESIZE: _IS_RESIZED & _IS_REVERTING,
-    Status.REBUILD: _IS_REBUILDING & ~_IS_MOVING,
+    Status.RESIZE: _IS_MOVING & ~_IS_RESIZED & ~_IS_SOFT_DELETED,
+    Status.VERIFY_RESIZE: _IS_RESIZED & ~_IS_REVERTING & ~_IS_SOFT_DELETED,
+    Status.REVERT_RESIZE: _IS_RESIZED & _IS_REVERTING & ~_IS_SOFT_DELETED,
+    Status.REBUILD: _IS_REBUILDING & ~_IS_MOVING & ~_IS_SOFT_DELETED,
     Status.REBOOT: _IS_REBOOTING & (_STATE.reboot_type == RebootType.SOFT.value) & _RESTS,
     Status.HARD_REBOOT: _IS_REBOOTING & (_STATE.reboot_type == RebootType.HARD.value) & _RESTS,
     **{
@@ -57,10 +59,17 @@ _STATES_OF: Mapping[Status, sa.ColumnElement[bool]] = {
 }
 """The states for which an instance that is stored as ACTIVE shows each other status."""
 
-_OF_BUILT = {**_STATES_OF, Status.SHELVED_OFFLOADED: _IS_OFFLOADED & _RESTS}
+_OF_BUILT = {
+    **_STATES_OF,
+    Status.SOFT_DELETED: _IS_SOFT_DELETED,
+    Status.SHELVED_OFFLOADED: _IS_OFFLOADED & _RESTS,
+}
 _OF_PLACED: Mapping[InstanceStatus, sa.ColumnElement[str]] = {
     InstanceStatus.ACTIVE: sa.case(
         *((states, status.value) for status, states in _OF_BUILT.items()), else_=Status.ACTIVE.value
+    ),
+    InstanceStatus.OFFLOADED: sa.case(
+        (_IS_SOFT_DELETED, Status.SOFT_DELETED.value), else_=Status.SHELVED_OFFLOADED.value
     ),
     InstanceStatus.BUILD: sa.case((_IS_OFFLOADED, Status.SHELVED_OFFLOADED.value), else_=Status.BUILD.value),
 }
@@ -73,6 +82,8 @@ SHOWN_STATUS = sa.case(
 _STATUS_OF_VM_STATE = {name: status for status, name in VM_STATE_OF_STATUS.items()}
 _POWER_OF_VM_STATE = {name: power for power, name in VM_STATE_OF_POWER.items()}
 _POWER_OF_NUMBER = {number: power for power, number in POWER_STATE.items()}
+_MAY_BE_SOFT_DELETED = (InstanceStatus.ACTIVE, InstanceStatus.OFFLOADED)
+_OF_SOFT_DELETED = [status.value for status in _MAY_BE_SOFT_DELETED]
 _OF_MANY = {InstanceStatus.ACTIVE, InstanceStatus.DELETED}
 """The statuses in which most instances of a zone are."""
 
@@ -92,13 +103,24 @@ def _shows(tx: Connection, status: Status) -> sa.ColumnElement[bool]:
             return _is_stored_as(InstanceStatus.BUILD) & ~_with(_IS_OFFLOADED).exists()
         case Status.ACTIVE:
             return _is_active_unless(_IS_ANOTHER)
+        case Status.SOFT_DELETED:
+            return _is_soft_deleted(tx)
         case Status.SHELVED_OFFLOADED:
             return sa.or_(
-                _is_stored_as(InstanceStatus.OFFLOADED),
+                _is_stored_as(InstanceStatus.OFFLOADED) & ~_with(_IS_SOFT_DELETED).exists(),
                 _is_stored_as(InstanceStatus.BUILD) & _is_one(tx, _IS_OFFLOADED),
                 _is_active_in(tx, _IS_OFFLOADED & _RESTS),
             )
     return _is_stored_as(InstanceStatus(status.value))
+
+
+def are_not_soft_deleted() -> sa.ColumnElement[bool]:
+    """Make the condition that an instance is not soft-deleted, or shows another status in spite of that."""
+    return ~(_STATUS.in_(_OF_SOFT_DELETED) & _with(_IS_SOFT_DELETED).exists())
+
+
+def _is_soft_deleted(tx: Connection) -> sa.ColumnElement[bool]:
+    return sa.or_(*map(_is_stored_as, _MAY_BE_SOFT_DELETED)) & _is_one(tx, _IS_SOFT_DELETED)
 
 
 def may_have(tx: Connection, asked: AskedStates, *, also_deleted: bool) -> Iterator[sa.ColumnElement[bool]]:
@@ -115,6 +137,8 @@ def may_have(tx: Connection, asked: AskedStates, *, also_deleted: bool) -> Itera
 
 
 def _may_have_vm_state(tx: Connection, name: str, *, also_deleted: bool) -> sa.ColumnElement[bool]:
+    if name == SOFT_DELETED:
+        return _is_soft_deleted(tx)
     if name == RESIZED:
         return _is_active_in(tx, _IS_RESIZED)
     if name == VM_STATE_OF_POWER[Power.OFFLOADED]:
@@ -198,13 +222,16 @@ def _by_state(
 _OF_POWER = sa.case(
     {power.value: state for power, state in VM_STATE_OF_POWER.items()}, value=_STATE.observed_power
 )
-VM_STATE = _by_state(
-    "vm_state",
-    sa.case((_IS_RESIZED, RESIZED), else_=_OF_POWER),
-    VM_STATE_OF_POWER[Power.RUNNING],
-    VM_STATE_OF_POWER[Power.OFFLOADED],
-    VM_STATE_OF_STATUS,
-)
+VM_STATE = sa.case(
+    (~are_not_soft_deleted(), SOFT_DELETED),
+    else_=_by_state(
+        "vm_state",
+        sa.case((_IS_RESIZED, RESIZED), else_=_OF_POWER),
+        VM_STATE_OF_POWER[Power.RUNNING],
+        VM_STATE_OF_POWER[Power.OFFLOADED],
+        VM_STATE_OF_STATUS,
+    ),
+).label("vm_state")
 POWER_STATE_NUMBER = _by_state(
     "power_state",
     sa.case({power.value: state for power, state in POWER_STATE.items()}, value=_STATE.observed_power),

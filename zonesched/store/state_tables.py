@@ -63,6 +63,8 @@ instance_states = Table(
     Column("flavor", Text, nullable=False, server_default=""),
     # Since when a resize waits for its confirmation; 0 where none does.
     Column("resized_at", Float, nullable=False, server_default="0"),
+    # When a server that its owner has deleted is deleted for good; 0 for others.
+    Column("reclaim_at", Float, nullable=False, server_default="0"),
     Index(
         "ix_instance_states_untold",
         "next_call_at",
@@ -74,6 +76,12 @@ instance_states = Table(
         "resized_at",
         sqlite_where=text("resized_at > 0"),
         postgresql_where=text("resized_at > 0"),
+    ),
+    Index(
+        "ix_instance_states_reclaim",
+        "reclaim_at",
+        sqlite_where=text("reclaim_at > 0"),
+        postgresql_where=text("reclaim_at > 0"),
     ),
     Index(
         "ix_instance_states_pending",

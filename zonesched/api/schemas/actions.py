@@ -150,6 +150,7 @@ class ActionBody(UnsupportedActions):
     resize: Resize | None = None
     confirm_resize: Nothing = Field(default=None, alias="confirmResize")
     revert_resize: Nothing = Field(default=None, alias="revertResize")
+    restore: Nothing = None
     force_delete: Annotated[None, BeforeValidator(_force)] = Field(default=None, alias="forceDelete")
     evacuate: ServerEvacuation | None = None
     get_console_output: ConsoleOutput | None = Field(default=None, alias="os-getConsoleOutput")

@@ -196,7 +196,7 @@ class ListQuery(LenientQuery):
         return ServerQuery(
             reservation_id=self.reservation_id,
             statuses=statuses_of(self.status)
-            or (("DELETED",) if self.deleted and not any(self.status) else ()),
+            or (("DELETED", "SOFT_DELETED") if self.deleted and not any(self.status) else ()),
             flavor_id=self.flavor,
             changed_since=since_s(self.changes_since),
             changed_before=until_s(self.changes_before),

@@ -108,7 +108,6 @@ class UnsupportedActions(Schema):
     remove_security_group: GroupName | None = _named("removeSecurityGroup")
     rescue: Rescue | None = None
     reset_network: Nothing = _named("resetNetwork")
-    restore: Nothing = None
     shelve_offload: Nothing = _named("shelveOffload")
     trigger_crash_dump: Nothing = None
     unrescue: Nothing = None

@@ -44,8 +44,8 @@ def leave(
     """Take the living instances from these, their present places; return those that are placed anew.
 
     The instances are locked. Those of this zone's own users are handed to the workers of their boots, unless
-    they are in `resting` or their owner wants them to rest. Those of parents rest, and the parents place
-    them. `user_id`: of the action on them.
+    they are in `resting`, or their owner wants them to rest or has deleted them. Those of parents rest, and
+    the parents place them. `user_id`: of the action on them.
     """
     keys = {place.key for place in lost}
     rows = instances.read_by_uuid(tx, sorted({place.uuid for place in lost}))
@@ -55,6 +55,7 @@ def leave(
     uuids = [row.uuid for row in living]
     states = instance_states.read(tx, uuids)
     known = {row.uuid: states.get(row.uuid, StoredState(row.uuid)).state.desired for row in living}
+    deleted = {uuid for uuid, row in states.items() if row.state.reclaim_at}
     instances.set_status(tx, change, uuids, InstanceStatus.OFFLOADED, now, only_from=LIVING_STATUSES)
     seen = [
         (uuid, Observed(desired.generation, Power.OFFLOADED, EVACUATED, desired.rebuilds))
@@ -64,7 +65,7 @@ def leave(
     own = [
         row
         for row in living
-        if row.caller_id == zone_uuid and row.uuid not in resting and may_be_rebuilt(row)
+        if row.caller_id == zone_uuid and row.uuid not in deleted.union(resting) and may_be_rebuilt(row)
     ]
     place_anew(tx, change, own, {uuid: known[uuid].power for uuid in known}, user_id, now)
     return own

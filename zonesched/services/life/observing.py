@@ -111,7 +111,8 @@ def adopt(
             )
             # At its next place it is built with the image of that rebuild.
             rebuilt_by = observed.generation if observed.rebuilds else row.state.rebuilt_by
-            state = replace(row.state, desired=desired, rebuilt_by=rebuilt_by)
+            # Its owner may have restored it since.
+            state = replace(row.state, desired=desired, rebuilt_by=rebuilt_by, reclaim_at=0.0)
             if uuid in given_back:
                 state = _with_given_back(row.state, state, given_back[uuid], observed)
             adopted[uuid] = replace(row, state=state, told_generation=observed.generation)

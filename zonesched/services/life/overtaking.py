@@ -73,7 +73,10 @@ def overtaking(
 
 
 def numbered(state: InstanceState, generation: int, *, reboots: int, rebuilds: int) -> InstanceState:
-    """Return the state with a later generation. What is under way comes on top of these counts."""
+    """Return the state with a later generation. What is under way comes on top of these counts.
+
+    It is not deleted for good: its owner may have restored it since the copy was made.
+    """
     is_reboot, is_rebuild = state.rebooted_by == state.desired.generation, _is_rebuild_wanted(state)
     return replace(
         state,
@@ -85,6 +88,7 @@ def numbered(state: InstanceState, generation: int, *, reboots: int, rebuilds: i
         ),
         rebooted_by=generation if is_reboot else state.rebooted_by,
         rebuilt_by=generation if is_rebuild else state.rebuilt_by,
+        reclaim_at=0.0,
     )
 
 

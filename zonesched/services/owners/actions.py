@@ -12,9 +12,9 @@ from functools import partial
 
 from zonesched import tracing
 from zonesched.errors import NotFound, ZoneschedError
-from zonesched.model.action_table import Action
+from zonesched.model.action_table import Action, why_illegal
 from zonesched.model.caller import Caller, Role
-from zonesched.model.desired_state import Result
+from zonesched.model.desired_state import NEW, Result
 from zonesched.model.instance_action import (
     AskedAction,
     LockServer,
@@ -25,6 +25,7 @@ from zonesched.model.instance_action import (
     UnlockServer,
 )
 from zonesched.model.placement import InstanceStatus
+from zonesched.model.shown_status import is_soft_deleted
 from zonesched.services.life import image_fit, resizing
 from zonesched.services.life.observing import observe
 from zonesched.services.life.shelving import place_again
@@ -48,6 +49,7 @@ from zonesched.store import (
     locks,
     placements,
     server_list,
+    soft_deleted,
 )
 from zonesched.store.instance_actions import Count, InstanceAction, Lock
 from zonesched.store.instances import Instance
@@ -113,6 +115,33 @@ def act_on_boot(
     return accepted, refused
 
 
+def soft_delete(zone: Zone, caller: Caller, uuid: str) -> bool:
+    """Stop an instance that is deleted for good once it may not be restored any more.
+
+    Returns whether it is one now: it is to be deleted at once where a parent has it, or its status has no
+    place to keep. A repeat changes nothing. Raises NotFound and Conflict.
+    """
+    scope = scope_of(zone.uuid, caller, all_tenants=True)
+
+    def fn(tx: Transaction) -> _Taken:
+        locks.instances(tx, [uuid])
+        [row] = _living(tx, scope, uuid)
+        stored = instance_states.read(tx, [row.uuid]).get(row.uuid)
+        state = stored.state if stored is not None else NEW
+        if is_soft_deleted(row.status, state):
+            return _Taken(1, (), ())
+        if row.caller_id != zone.uuid or why_illegal(Action.SOFT_DELETE, row.status, state) is not None:
+            return _Taken(0, (), ())
+        taken = _take(zone, tx, caller, [row], Action.SOFT_DELETE)
+        for _, error in taken.refused:
+            raise error
+        return taken
+
+    taken = zone.store.write(fn)
+    _wake(zone.wake, Action.SOFT_DELETE, taken.places)
+    return taken.count > 0
+
+
 def confirm_resize(zone: Zone, caller: Caller, uuid: str, generation: int) -> None:
     """Confirm the resize of an instance, unless it was acted on since it had this generation.
 
@@ -171,11 +200,13 @@ def check_not_locked(tx: Transaction, caller: Caller, uuid: str) -> None:
 def record_delete(
     tx: Transaction, caller: Caller, instance: Instance, request_id_of_create: str, now: float
 ) -> None:
-    """Record that a user has deleted an instance, and how its build ended before.
+    """Record that a user has deleted an instance for good, and how its build ended before.
 
     An instance of a parent may be sent here again after an admin has deleted it, and be deleted once more.
     """
     stored = instance_states.read(tx, [instance.uuid]).get(instance.uuid)
+    if stored is not None and stored.state.reclaim_at:
+        soft_deleted.set_reclaim(tx, [instance.uuid], 0.0)
     was_built = stored is not None or instance.status is InstanceStatus.ACTIVE
     ended_at = instance.ended_at if instance.status is InstanceStatus.ERROR else now
     count = instance_actions.counts(tx, [instance.uuid]).get(instance.uuid, Count())
@@ -237,6 +268,11 @@ def _take(zone: Zone, tx: Transaction, caller: Caller, rows: Sequence[Instance],
             want(tx, wanted, before, change, now)
             if asked is Action.UNSHELVE:
                 place_again(tx, change, [w.instance for w in wanted], now)
+            if asked in (Action.SOFT_DELETE, Action.RESTORE):
+                is_delete = asked is Action.SOFT_DELETE
+                soft_deleted.set_reclaim(
+                    tx, uuids, now + zone.conf.reclaim_instance_interval if is_delete else 0.0
+                )
         case MigrateServer(host):
             change = identity.next_change(tx)
             for one in accepted:

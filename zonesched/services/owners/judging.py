@@ -57,7 +57,9 @@ def judge(zone: Zone, tx: Transaction, caller: Caller, subject: Subject, asked: 
         raise Conflict(
             "The server belongs to a parent zone: act on it there.", code="server_of_parent", field="id"
         )
-    _check_count(subject)
+    if asked is not Action.SOFT_DELETE:
+        # However much is under way, an owner can delete it.
+        _check_count(subject)
     match asked:
         case LockServer() | UnlockServer():
             # A lock replaces the one before it, so it would also remove it.

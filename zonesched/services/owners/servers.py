@@ -179,10 +179,17 @@ def _refresh(zone: Zone, place: Placement, child_id: str, is_wanted: Callable[[]
     return True
 
 
-def delete(zone: Zone, caller: Caller, uuid: str, attempt: int = 0) -> None:
+def delete(
+    zone: Zone,
+    caller: Caller,
+    uuid: str,
+    attempt: int = 0,
+    check: Callable[[Transaction], None] = lambda tx: None,
+) -> None:
     """Delete an instance; its resources are released once, here or in a child zone.
 
     `attempt`: of a parent, which deletes it at that attempt only; a call that comes late leaves a later one.
+    `check`: called with the instance locked, before anything is changed; raises what this raises then.
 
     Its owner no longer sees it at once. A child that has it is called in the background until it answers.
     Raises NotFound, and Conflict for an instance of a child where `enable_zone_routing` is off. A parent is
@@ -206,6 +213,7 @@ def delete(zone: Zone, caller: Caller, uuid: str, attempt: int = 0) -> None:
         if attempt and not _is_at(tx, caller, rows[uuid], attempt):
             raise NotFound("There is no such instance.", code="instance_not_found")
         check_not_locked(tx, caller, uuid)
+        check(tx)
         change, now = identity.next_change(tx), zone.clock.now()
         places = placements.read_by_uuid(tx, [uuid])
         idle = idle_holds.ending(tx, zone.uuid, places, now)

@@ -153,7 +153,9 @@ def _events(tx: Transaction, publisher: Publisher, subject: _Subject, note: Inst
 
 
 def _type_of(action: InstanceAction) -> str:
-    name = f"instance.{NAMES.get(action.action, action.action)}"
+    # One that may be taken back has made a desired state.
+    done = "soft_delete" if action.action == "delete" and action.generation else action.action
+    name = f"instance.{NAMES.get(done, done)}"
     if action.action in WITHOUT_PHASE:
         return name
     return f"{name}.error" if action.result is Result.ERROR else f"{name}.end"
