@@ -15,6 +15,7 @@ from tests.interleaving import (
     process_kinds,
     restored_kinds,
     silence_kinds,
+    soft_kinds,
     told_kinds,
 )
 from tests.interleaving.names import (
@@ -378,6 +379,7 @@ KINDS: Mapping[str, Kind] = {
                 **told_kinds.ACTS,
                 **leaving_kinds.ACTS,
                 **process_kinds.ACTS,
+                **soft_kinds.ACTS,
             }.items()
         ),
     )

@@ -272,6 +272,7 @@ def _open_zone(folder: Path, url: str, number: int, edge: WsgiAdapter) -> Zone:
             "secret_encryption_key": KEY,
             "child_networks": ["loopback", "private"],
             "max_server_groups": 1,
+            "reclaim_instance_interval": 600.0,
             "enable_zone_routing": True,
         }
     )

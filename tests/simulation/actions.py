@@ -72,6 +72,8 @@ def _states(life: Life, waiting: Collection[str]) -> Iterator[str]:
             continue
         if row["observed_generation"] != row["generation"]:
             yield f"P9 {life.zone}: {uuid} is at {row['observed_generation']} of {row['generation']}"
+        elif row["reclaim_at"]:
+            yield f"P9 {life.zone}: {uuid} was deleted, and waits to be restored"
         elif row["moves_begun"] != row["moves_ended"]:
             yield f"P9 {life.zone}: {uuid} has ended {row['moves_ended']} of {row['moves_begun']} moves"
         elif not row["observed_reason"] and row["observed_power"] != row["power"]:

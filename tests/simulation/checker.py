@@ -53,13 +53,17 @@ ZONE_LOST = "zone_lost"
 
 @dataclass(frozen=True)
 class Promised:
-    """Promise to a user: a reservation of instances in a zone, and those that the user has deleted."""
+    """Promise to a user: a reservation of instances in a zone, and those that the user has deleted.
+
+    `restored`: those of them that the user may have restored since.
+    """
 
     zone: str
     reservation_id: str
     count: int
     least: int
     deleted: frozenset[str]
+    restored: frozenset[str]
 
 
 @dataclass
@@ -303,10 +307,11 @@ def _promises(zones: Mapping[str, ZoneRows], expected: Expected) -> Iterator[str
         )
         if 0 < active < one.least - ended_later:
             yield f"min_count {one.zone}: boot {one.reservation_id} has {active} of at least {one.least}"
+        kept = one.restored.union(undeleted, zone.undone_deletes)
         for row in members:
             if row["status"] == "DELETED" and row["uuid"] not in one.deleted:
                 yield f"P2 {one.zone}: {row['uuid']} is DELETED, its user did not"
-            if row["status"] != "DELETED" and row["uuid"] in one.deleted and row["uuid"] not in undeleted:
+            if row["status"] != "DELETED" and row["uuid"] in one.deleted - kept:
                 yield f"P2 {one.zone}: {row['uuid']} is {row['status']}, its user has deleted it"
 
 

@@ -52,6 +52,9 @@ DELETE = "delete"
 DELETE_IF_TAKEN = "delete if taken"
 """The same, unless the action before it was illegal."""
 
+FORCE_DELETE = "forceDelete"
+RESTORE = "restore"
+
 LAST_ACTIONS = (
     ("pause", "unpause"),
     ("suspend", "resume"),
@@ -65,6 +68,10 @@ SETTLING_S = 16
 
 CONFIRM_WINDOW_S = 15.0
 """After so long a resize that nobody has settled is confirmed: at rest none is left."""
+
+RECLAIM_S = 12.0
+"""So long users may restore what they have deleted, in some seeds: at rest none of it is left."""
+SOFT_SHARE = 0.15
 
 
 @dataclass(frozen=True)
@@ -130,7 +137,10 @@ def plan_of(seed: int) -> Plan:
     return Plan(
         zones=tuple(with_limits(seed, zones, largest)),
         boots=tuple(
-            _as_by_theme(seed, _with_resizes(seed, _with_shelves(seed, _with_actions(seed, in_order))))
+            _with_restores(
+                seed,
+                _as_by_theme(seed, _with_resizes(seed, _with_shelves(seed, _with_actions(seed, in_order)))),
+            )
         ),
         migrations=(*_migrations(seed, zones), *_moves_since_copies(seed, zones)),
         options={
@@ -149,7 +159,12 @@ def _later_options(seed: int) -> dict[str, Any]:
     return {
         "evacuate_automatically": draw.random() < 0.5,
         "select_page": draw.choice((1, 1, 2, 100, 100, 100)),
+        "reclaim_instance_interval": RECLAIM_S if _deletes_softly(seed) else 0.0,
     }
+
+
+def _deletes_softly(seed: int) -> bool:
+    return random.Random(f"soft/{seed}").random() < SOFT_SHARE
 
 
 # -- boots -------------------------------------------------------------------------------------------------
@@ -300,6 +315,23 @@ def _as_by_theme(seed: int, boots: Iterable[BootPlan]) -> Iterator[BootPlan]:
         deletes = (draw.uniform(0.0, STORM_S if theme.runs else 4.0) for _ in range(theme.deletes))
         in_order = tuple(sorted(actions, key=lambda action: action.after_s))
         yield replace(boot, actions=in_order, delete_after_s=(*boot.delete_after_s, *deletes))
+
+
+def _with_restores(seed: int, boots: Iterable[BootPlan]) -> Iterator[BootPlan]:
+    """Let the users of some boots restore what they have deleted, soon or late, and delete it again."""
+    draw = random.Random(f"restores/of/servers/{seed}")
+    for boot in boots:
+        actions = list(boot.actions)
+        for _ in range(draw.choice((1, 2, 3)) if _deletes_softly(seed) else 0):
+            number, at_s = draw.choice((0, 0, 1, 2)), draw.uniform(1.0, 10.0)
+            for _ in range(draw.choice((1, 1, 2, 3))):
+                actions.append(ActionPlan(at_s, number, DELETE))
+                at_s += draw.choice((0.0, 0.1, 1.0, 4.0, RECLAIM_S))
+                actions.append(ActionPlan(at_s, number, RESTORE))
+                at_s += draw.choice((0.0, 0.1, 2.0, 5.0))
+            if draw.random() < 0.3:
+                actions.append(ActionPlan(at_s, number, FORCE_DELETE))
+        yield replace(boot, actions=tuple(sorted(actions, key=lambda action: action.after_s)))
 
 
 def _migrations(seed: int, zones: Sequence[ZonePlan]) -> Iterator[MigrationPlan]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ import requests
 from tests.simulation.baton import Process
 from tests.simulation.furniture import GROUPS
 from tests.simulation.network import OPERATOR, Wire, a_request
-from tests.simulation.plan import DELETE, DELETE_IF_TAKEN, BootPlan, MigrationPlan
+from tests.simulation.plan import DELETE, DELETE_IF_TAKEN, FORCE_DELETE, RESTORE, BootPlan, MigrationPlan
 from tests.simulation.reach_points import GROUP_GONE, LOCK_REFUSED, USER_REFUSED
 from tests.simulation.site import FIRST_USER, Site
 from tests.simulation.stage import Stage
@@ -33,12 +34,19 @@ PATIENCE_S = 120.0
 
 @dataclass
 class Promise:
-    """A boot that was accepted: its reservation, and the instances that its user has deleted since."""
+    """A boot that was accepted: its reservation, and the instances that its user has deleted since.
+
+    `restored`: those of them that may live again, since the user has restored them; `restores`: how often
+    each was restored, and `restoring`: which of them while nobody has answered that yet.
+    """
 
     boot: BootPlan
     zone: str
     reservation_id: str
     deleted: set[str] = field(default_factory=set)
+    restored: set[str] = field(default_factory=set)
+    restores: Counter[str] = field(default_factory=Counter)
+    restoring: set[str] = field(default_factory=set)
 
 
 class Refused(Exception):
@@ -237,20 +245,34 @@ class Users:
             self._stage.baton.pause(max(0.0, started_at + after_s - self._stage.baton.now))
             self._delete_one(promise, number)
 
-    def _delete_one(self, promise: Promise, number: int) -> None:
+    def _delete_one(self, promise: Promise, number: int, *, is_final: bool = False) -> None:
         """Delete the instance of this number, if there is one."""
         instances = self._instances(promise)
         if number < len(instances):
-            self._delete(promise, instances[number])
+            self._delete(promise, instances[number], is_final=is_final)
+
+    def _restore_one(self, promise: Promise, number: int) -> None:
+        """Restore the instance of this number, if it was deleted: whether it still may be is not known."""
+        instances = self._instances(promise)
+        uuid = instances[number] if number < len(instances) else ""
+        if uuid not in promise.deleted:
+            return
+        promise.restored.add(uuid)
+        promise.restores[uuid] += 1
+        promise.restoring.add(uuid)
+        self._act(promise, f"/servers/{uuid}/action", {RESTORE: None})
+        promise.restoring.discard(uuid)
 
     def _act_some(self, promise: Promise) -> None:
         started_at, is_taken = self._stage.baton.now, False
         for action in promise.boot.actions:
             self._stage.baton.pause(max(0.0, started_at + action.after_s - self._stage.baton.now))
             body = _body_of(action.body)
-            if action.body in (DELETE, DELETE_IF_TAKEN):
-                if action.body == DELETE or is_taken:
-                    self._delete_one(promise, action.number)
+            if action.body in (DELETE, DELETE_IF_TAKEN, FORCE_DELETE):
+                if action.body != DELETE_IF_TAKEN or is_taken:
+                    self._delete_one(promise, action.number, is_final=action.body == FORCE_DELETE)
+            elif action.body == RESTORE:
+                self._restore_one(promise, action.number)
             elif action.on_all:
                 is_taken = self._act(promise, f"/reservations/{promise.reservation_id}/action", body)
             else:
@@ -279,8 +301,9 @@ class Users:
 
     def _delete_all(self, promise: Promise) -> None:
         for uuid in self._instances(promise):
-            if uuid not in promise.deleted:
-                self._delete(promise, uuid)
+            if uuid not in promise.deleted - promise.restored:
+                # Any other delete is undone where a driver fails.
+                self._delete(promise, uuid, is_final=True)
 
     def _instances(self, promise: Promise) -> list[str]:
         site = self._sites[promise.zone]
@@ -290,10 +313,18 @@ class Users:
             return []
         return [instance["uuid"] for instance in answer.json()["reservation"]["instances"]]
 
-    def _delete(self, promise: Promise, uuid: str) -> None:
+    def _delete(self, promise: Promise, uuid: str, *, is_final: bool = False) -> None:
         # From here on it may be deleted, whether or not the answer comes.
         promise.deleted.add(uuid)
-        self._insist(self._sites[promise.zone], "DELETE", f"/servers/{uuid}", may_be_gone=True)
+        restores = promise.restores[uuid]
+        is_alone = uuid not in promise.restoring
+        site, path = self._sites[promise.zone], f"/servers/{uuid}"
+        if is_final:
+            self._insist(site, "POST", f"{path}/action", {FORCE_DELETE: None}, may_be_gone=True)
+        else:
+            self._insist(site, "DELETE", path, may_be_gone=True)
+        if is_alone and restores == promise.restores[uuid]:
+            promise.restored.discard(uuid)
 
     def _insist(
         self,
@@ -336,7 +367,7 @@ class Users:
                     continue
                 if LOCKED in told:
                     self._stage.reach.met[LOCK_REFUSED] += 1
-                    if method == "DELETE":
+                    if method == "DELETE" or body == {FORCE_DELETE: None}:
                         # An admin unlocks it.
                         self._stage.baton.pause(1.0)
                         continue

@@ -298,7 +298,14 @@ class World:
         if self.users.busy:
             return ["users still wait for answers"]
         promised = [
-            Promised(p.zone, p.reservation_id, p.boot.count, p.boot.least, frozenset(p.deleted))
+            Promised(
+                p.zone,
+                p.reservation_id,
+                p.boot.count,
+                p.boot.least,
+                frozenset(p.deleted),
+                frozenset(p.restored),
+            )
             for p in self.users.promises
         ]
         sites = self.sites.values()

@@ -37,6 +37,12 @@ class ZoneRows:
     """Instances that wait for an owner above, who has given up the zone, to confirm or revert a resize."""
 
     @property
+    def undone_deletes(self) -> frozenset[str]:
+        """Instances that were not deleted after all, since nobody could stop them."""
+        failed = (row for row in self.actions if (row["action"], row["result"]) == ("delete", "error"))
+        return frozenset(row["uuid"] for row in failed)
+
+    @property
     def sent_here(self) -> frozenset[str]:
         """Instances of its parent."""
         parent = self.user_ids.get("parent", "")
