@@ -384,6 +384,7 @@ def test_an_admin_moves_a_deleted_server_to_another_host(tree: Tree, node: Node,
 
     assert act(node, uuid, {"migrate": None}).status == 202
     moving = states_of(node, uuid)
+    refused = [code(act(node, uuid, body)) for body in (RESTORE, {"migrate": None})]
     for _ in range(3):
         go_on(tree, agent, elsewhere)
     moved = states_of(node, uuid), shown(node, uuid)[2]
@@ -391,6 +392,7 @@ def test_an_admin_moves_a_deleted_server_to_another_host(tree: Tree, node: Node,
     go_on(tree, agent, elsewhere)
 
     assert (moving[0], moving[2]) == ("SOFT_DELETED", "resize_migrating")
+    assert refused == [(409, "action_under_way")] * 2
     assert moved == (("SOFT_DELETED", "soft-delete", None, 4), "h2")
     assert states_of(node, uuid)[0] == "ACTIVE"
     assert [name for name, _ in agent.running | elsewhere.running] == [uuid]
