@@ -125,12 +125,6 @@ def _desired(
             code=found.value,
             field=action.value,
         )
-    if found is Illegal.ACTION_UNDER_WAY:
-        raise Conflict(
-            f"{action.value}: another action on the server has not ended yet.",
-            code=found.value,
-            field=action.value,
-        )
     if isinstance(found, Illegal):
         raise _illegal(action, found, subject)
     if action is Action.UNSHELVE:
@@ -143,6 +137,9 @@ def _desired(
 
 
 def _illegal(action: Action, why: Illegal, subject: Subject) -> Conflict:
+    if why is Illegal.ACTION_UNDER_WAY:
+        message = f"{action.value}: another action on the server has not ended yet."
+        return Conflict(message, code=why.value, field=action.value)
     state = subject.stored.state if subject.stored is not None else NEW
     status = expected_status(subject.instance.status, state).value
     accepted = ", ".join(sorted(one.value for one in LEGAL_IN[action]))
