@@ -142,6 +142,25 @@ def test_a_deleted_server_is_deleted_for_good_once_its_time_is_over(
     nothing_is_wrong(tree)
 
 
+def test_a_boot_is_deleted_as_long_as_all_its_servers_are(tree: Tree, node: Node, agent: PlayedAgent) -> None:
+    uuid = booted(tree, agent)
+    delete(node, uuid)
+    go_on(tree, agent)
+
+    def state() -> tuple[str, dict[str, int]]:
+        (boot,) = node.client("member").get("/reservations").json["reservations"]
+        found = node.client("member").get(f"/reservations/{boot['id']}").json["reservation"]
+        assert (found["state"], found["counts"]) == (boot["state"], boot["counts"])
+        return found["state"], found["counts"]
+
+    deleted = state()
+    act(node, uuid, RESTORE, "member")
+    go_on(tree, agent)
+
+    assert deleted == ("DELETED", {"SOFT_DELETED": 1})
+    assert state() == ("ACTIVE", {"ACTIVE": 1})
+
+
 def test_a_repeated_delete_changes_nothing(tree: Tree, node: Node, agent: PlayedAgent) -> None:
     uuid = booted(tree, agent)
     delete(node, uuid)

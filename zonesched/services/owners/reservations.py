@@ -134,15 +134,18 @@ def _counts(counted: Mapping[Status, int]) -> dict[str, int]:
     return {status.value: counted[status] for status in Status if counted.get(status)}
 
 
+_DELETED = {Status.DELETED, Status.SOFT_DELETED}
+
+
 def _state(statuses: Set[Status]) -> str:
     """BUILD while anything is unfinished, then ACTIVE, PARTIAL, ERROR or DELETED by all statuses."""
     if statuses & {Status.BUILD, Status.UNKNOWN}:
         return "BUILD"
-    if statuses <= {Status.DELETED}:
+    if statuses <= _DELETED:
         return "DELETED"
     if Status.ERROR not in statuses:
         return "ACTIVE"
-    return "PARTIAL" if statuses - {Status.ERROR, Status.DELETED} else "ERROR"
+    return "PARTIAL" if statuses - _DELETED - {Status.ERROR} else "ERROR"
 
 
 def _reasons(reservation: Reservation, members: Sequence[Instance], reader: Role) -> list[dict[str, object]]:
