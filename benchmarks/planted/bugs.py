@@ -242,6 +242,14 @@ NOTHING_LOST_NOTHING_TWICE = (
         wrong="    if False:\n",
         tests=("tests/trees/test_resize.py",),
     ),
+    Bug(
+        name="a restored server is reclaimed",
+        breaks="an owner who restores a server at the last moment loses it",
+        path="zonesched/services/owners/reclaims.py",
+        right="if not soft_deleted.is_due(tx, uuid, zone.clock.now()):",
+        wrong="if False:",
+        tests=("tests/trees/test_soft_delete.py",),
+    ),
 )
 
 A_BLOB_IS_BOUND = (

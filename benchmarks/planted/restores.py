@@ -79,4 +79,12 @@ RESTORED_ZONES = (
         wrong="isinstance(one, ())",
         tests=("tests/trees/test_restored_states.py",),
     ),
+    Bug(
+        name="a copy reclaims what was restored since",
+        breaks="a zone that was put back deletes a server whose owner has restored it",
+        path="zonesched/services/life/observing.py",
+        right="rebuilt_by=rebuilt_by, reclaim_at=0.0)",
+        wrong="rebuilt_by=rebuilt_by)",
+        tests=("tests/trees/test_soft_delete.py",),
+    ),
 )
