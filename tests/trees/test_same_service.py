@@ -209,6 +209,30 @@ def test_an_agent_takes_the_place_of_one_that_has_ended_which_is_refused_when_it
     assert later not in {key.uuid for key in second.driver.spawned}
 
 
+def test_an_agent_without_a_state_folder_gets_no_place_of_one_that_may_run_its_servers(tree: Tree) -> None:
+    """As where somebody starts it and leaves its driver out: `fake` is the default."""
+    first = an_agent(tree, 1)
+    uuid = a_server(tree)
+    work(tree, first)
+    # when an agent of that service comes that has no id, beside the first and after it
+    second = RealAgent(tree, "zone", [a_machine("h1")], "compute")
+    work(tree, second, first)
+    take_over(tree, second)
+    # then it builds nothing, and the first one keeps what it runs
+    assert second.driver.spawned == []
+    work(tree, first)
+    assert (first.uuids(), status(tree, uuid)) == ({uuid}, "ACTIVE")
+
+
+def test_an_agent_without_a_state_folder_takes_the_place_of_one_that_has_no_servers(tree: Tree) -> None:
+    an_agent(tree, 1)
+    second = RealAgent(tree, "zone", [a_machine("h1")], "compute")
+    take_over(tree, second)
+    uuid = a_server(tree)
+    work(tree, second)
+    assert (second.uuids(), status(tree, uuid)) == ({uuid}, "ACTIVE")
+
+
 def test_two_agents_never_share_a_service_that_is_forced_down(tree: Tree) -> None:
     # given an agent that works on, although its service is forced down
     first = an_agent(tree, 1)
@@ -416,10 +440,10 @@ def test_each_call_of_another_agent_is_refused(tree: Tree, method: str, path: st
     wrong = client.call(method, path, body, headers={"X-Zonesched-Agent": "two"})
     without = client.call(method, path, body)
 
-    refusal = other.json["conflictingRequest"]
-    assert (other.status, refusal["error_code"]) == (409, "service_belongs_to_another_agent")
+    for refused in (other, without):
+        refusal = refused.json["conflictingRequest"]
+        assert (refused.status, refusal["error_code"]) == (409, "service_belongs_to_another_agent")
     assert (wrong.status, wrong.json["badRequest"]["field"]) == (400, "X-Zonesched-Agent")
-    assert without.status < 300
 
 
 class Meanwhile(Store):

@@ -78,7 +78,7 @@ def test_of_two_agents_that_have_read_the_same_number_one_is_registered(tmp_path
 def test_a_service_is_registered_after_what_its_earlier_agent_is_saying(tmp_path: Path) -> None:
     zone = a_zone(tmp_path)
     agent = an_agent(zone)
-    owned: Owned = zone.store.read(lambda tx: services.own(tx, agent.name, AGENT.user_id))
+    owned: Owned = zone.store.read(lambda tx: services.of_user(tx, agent.name, AGENT.user_id))
 
     def register(tx: Transaction) -> None:
         tx.execute(sa.text("SET LOCAL lock_timeout = '500ms'"))

@@ -155,12 +155,22 @@ def set_forced_down(tx: Connection, service_id: str, forced_down: bool) -> None:
     tx.execute(sa.update(t.services).where(COLUMNS.id == service_id).values(forced_down=forced_down))
 
 
-def own(tx: Connection, name: str, user_id: str, agent_id: str = "", agent_home: str = "") -> Owned:
-    """Read the row of the user's service of that name.
+def own(tx: Connection, name: str, user_id: str, agent_id: str, agent_home: str) -> Owned:
+    """Read the row of the user's service of that name for its agent.
 
-    Raises NotFound, Forbidden for another user's, and Conflict where an agent that has an id is not the one
-    that registered it, or runs elsewhere: it has to register again.
+    Raises NotFound, Forbidden for another user's, and Conflict where an agent is not the one that registered
+    it, or runs elsewhere: it has to register again.
     """
+    found = of_user(tx, name, user_id)
+    if agent_id != found.agent_id:
+        raise _of_another_agent(name)
+    if agent_home not in ("", found.agent_home):
+        raise _runs_elsewhere(name)
+    return found
+
+
+def of_user(tx: Connection, name: str, user_id: str) -> Owned:
+    """Read the row of the user's service of that name. Raises NotFound, and Forbidden for another user's."""
     row = _NAMED.first(tx, wanted=name)
     if row is None:
         raise NotFound(f"There is no service {name}.", code="service_unknown", field="service")
@@ -171,10 +181,6 @@ def own(tx: Connection, name: str, user_id: str, agent_id: str = "", agent_home:
             code="service_belongs_to_another_user",
             field="service",
         )
-    if agent_id not in ("", found.agent_id):
-        raise _of_another_agent(name)
-    if agent_home not in ("", found.agent_home):
-        raise _runs_elsewhere(name)
     return found
 
 
@@ -242,8 +248,9 @@ def register(tx: Connection, new: Service, known: int | None, silence: Silence) 
         _INSERT.run(tx, **vars(service))
         return service
     if row.user_id != new.user_id and is_user(tx, row.user_id):
-        own(tx, name, new.user_id)
-    is_other = "" not in (new.agent_id, row.agent_id) and new.agent_id != row.agent_id
+        of_user(tx, name, new.user_id)
+    # One without an id is not known to be another agent than one without, and is another than one with an id.
+    is_other = row.agent_id not in ("", new.agent_id)
     if is_other and not silence.is_over(tx, row.id, row.last_seen_at):
         raise _of_another_agent(name)
     is_elsewhere = "" not in (new.agent_home, row.agent_home) and new.agent_home != row.agent_home
@@ -253,7 +260,7 @@ def register(tx: Connection, new: Service, known: int | None, silence: Silence) 
         "user_id": new.user_id,
         "last_seen_at": now,
         "registrations": row.registrations + 1,
-        "agent_id": new.agent_id or row.agent_id,
+        "agent_id": new.agent_id,
         "agent_home": new.agent_home or ("" if is_other else row.agent_home),
     }
     _REGISTER.run(tx, known_id=row.id, **values)

@@ -125,7 +125,7 @@ def _count_silences(zone: Zone, silence: Silence) -> None:
 def registrations(store: Store, caller: Caller, service: str) -> int:
     """Read how often a service was registered. Raises Forbidden for another user's."""
     try:
-        return store.read(lambda tx: services.own(tx, service, caller.user_id)).registrations
+        return store.read(lambda tx: services.of_user(tx, service, caller.user_id)).registrations
     except NotFound:
         return 0
 
