@@ -245,3 +245,64 @@ class TestAddedAgainAfterARemovalByForce:
         tree.settle()
         assert root.get(f"/servers/{resting}").json["server"]["status"] == "ACTIVE"
         nothing_is_wrong(tree)
+
+
+class TestAddedAgainByAZoneBetween:
+    """The servers are those of a zone above the one that removes the child by force, and adds it again."""
+
+    def removed(self, folder: Path) -> tuple[Tree, str]:
+        tree = Tree(folder)
+        tree.add("root")
+        tree.nodes["root"].client().post("/flavors", FLAVOR)
+        region = tree.add("region", parent="root")
+        tree.add("leaf", hosts_=[a_host("h1")], parent="region")
+        for _ in range(2):
+            tree.poll()
+        reservation_id = boot(tree, num_instances=2)
+        tree.settle()
+        report_all(tree, "leaf", AgentState.ACTIVE)
+        self._later(tree)
+        assert counts(tree, reservation_id) == {"ACTIVE": 2}
+        (child,) = children.list_children(region.zone.store, region.zone.children)
+        children.remove(region.zone, child.id, force=True)
+        self._later(tree)
+        assert counts(tree, reservation_id) == {"ERROR": 2}
+        assert list(audit_edges.across_edges(tree.nodes["root"].zone)) == []
+        return tree, reservation_id
+
+    def _later(self, tree: Tree) -> None:
+        for _ in range(2):
+            tree.clock.advance(2.0)
+            tree.settle()
+
+    def _add(self, tree: Tree) -> None:
+        tree.join("region", "leaf")
+        tree.poll()
+
+    def test_a_repair_takes_them_back(self, tmp_path: Path) -> None:
+        tree, reservation_id = self.removed(tmp_path)
+        self._add(tree)
+
+        done = repair.run(tree.nodes["region"].zone)
+        self._later(tree)
+
+        assert left(done) == []
+        assert counts(tree, reservation_id) == {"ACTIVE": 2}
+        assert sql(tree.nodes["leaf"].zone, "select uuid from instances where status != 'ACTIVE'") == []
+        nothing_is_wrong(tree)
+
+    def test_what_its_owner_has_deleted_since_is_deleted_there(self, tmp_path: Path) -> None:
+        tree, _ = self.removed(tmp_path)
+        root = tree.nodes["root"].client()
+        for server in root.get("/servers").json["servers"]:
+            assert root.delete(f"/servers/{server['id']}").status == 204
+        self._later(tree)
+        assert sql(tree.nodes["region"].zone, "select distinct status from instances") == [("DELETED",)]
+        self._add(tree)
+
+        done = repair.run(tree.nodes["region"].zone)
+        self._later(tree)
+
+        assert left(done) == []
+        assert sql(tree.nodes["leaf"].zone, "select uuid from instances where status != 'DELETED'") == []
+        nothing_is_wrong(tree)

@@ -77,6 +77,9 @@ ZONE_LOST = "zone_lost"
 LOST_IN_RESTORE = "lost_in_restore"
 """Reason of an instance that restored rows had and nobody has: it has ended since, or was never built."""
 
+BELIEVED_LOST = frozenset({"deleted_in_child", "lost_in_child", "place_lost", ZONE_LOST, LOST_IN_RESTORE})
+"""Reasons of an ERROR because an instance was not found; if it is found, its owner still wants it."""
+
 HOLD_LATE = "hold_late"
 GROUP_BROKEN = "group_broken"
 NOT_KEPT = frozenset({HOLD_LATE, GROUP_BROKEN})

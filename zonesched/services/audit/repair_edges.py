@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from zonesched.model.inconsistency import Left, OfAttempt, Repaired, RepairResult
 from zonesched.model.observed_state import Power
 from zonesched.model.placement import (
+    BELIEVED_LOST,
     FINAL,
     LIVING_STATUSES,
     LOST_IN_RESTORE,
     WANTED,
-    ZONE_LOST,
     InstanceChange,
     InstanceStatus,
     PlacementState,
@@ -34,8 +34,6 @@ from zonesched.store.placements import AskedChild, ClaimedHost, Placement
 
 State = PlacementState
 MOVED = "it has moved since it was compared: run it again"
-BELIEVED_LOST = ("deleted_in_child", "lost_in_child", "place_lost", ZONE_LOST, LOST_IN_RESTORE)
-"""Reasons of an ERROR because an instance was not found; if it is found, its owner still wants it."""
 
 
 def repair_edge(repair: Repair, unlike: Unlike) -> RepairResult:

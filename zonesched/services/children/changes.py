@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from zonesched.model.named_boot import GivenBack
 from zonesched.model.observed_state import NO_MOVES, MoveCounts, Observed
 from zonesched.model.placement import (
+    BELIEVED_LOST,
     LIVING_STATUSES,
     TO_BUILD,
     BuildState,
@@ -51,8 +52,9 @@ def apply_changes(
     """Apply a child's changes to the instances whose present placement they name.
 
     A change of an attempt whose confirm is unanswered counts as that answer. A failed build is tried
-    elsewhere; the remains of an instance in ERROR are deleted in the child, and so is one that it had ended.
-    Nothing is written where the child is first to be asked for more.
+    elsewhere; the remains of an instance in ERROR are deleted in the child, unless a zone below has lost it
+    and may find it again, and so is one that it had ended. Nothing is written where the child is first to be
+    asked for more.
     """
     items = _news(tx, items)
     if not items:
@@ -126,7 +128,13 @@ def _is_alive(item: InstanceChange, place: Placement, row: Instance) -> bool:
         return False
     if place.state is State.CONFIRMING and item.state is not BuildState.CONFIRMED:
         return False
-    return row.attempt == item.attempt and row.status in LIVING_STATUSES
+    if row.attempt != item.attempt:
+        return False
+    return row.status in LIVING_STATUSES or (_is_believed_lost(row) and item.status in LIVING_STATUSES)
+
+
+def _is_believed_lost(one: Instance | InstanceChange) -> bool:
+    return one.status is InstanceStatus.ERROR and one.reason in BELIEVED_LOST
 
 
 def _observed(items: Sequence[InstanceChange]) -> list[tuple[str, Observed]]:
@@ -223,6 +231,11 @@ def _take_over(
             # it does not rest either where it was being shelved: unshelved, it might run twice.
             placements.move(tx, change, place, State.RELEASED, reason="deleted_in_child")
             status, reason = InstanceStatus.ERROR, "deleted_in_child"
+        case InstanceStatus.ERROR if _is_believed_lost(item):
+            # It may run in a zone below: it is deleted there only once its owner deletes it.
+            if place.state is State.CONFIRMING:
+                placements.move(tx, change, place, State.CONFIRMED)
+            status, reason = InstanceStatus.ERROR, item.reason
         case InstanceStatus.ERROR:
             # Only a lying child gives no reason.
             status, reason = InstanceStatus.ERROR, item.reason or "build_failed"
