@@ -306,3 +306,17 @@ class TestAddedAgainByAZoneBetween:
         assert left(done) == []
         assert sql(tree.nodes["leaf"].zone, "select uuid from instances where status != 'DELETED'") == []
         nothing_is_wrong(tree)
+
+    def test_a_drain_says_who_ends_them(self, tmp_path: Path) -> None:
+        tree, _ = self.removed(tmp_path)
+        root = tree.nodes["root"].client()
+        (child,) = root.get("/zones/detail").json["zones"]
+        assert root.call("PUT", f"/zones/{child['id']}", {"zone": {"state": "disabled"}}).status == 200
+
+        drained = root.post(f"/zones/{child['id']}/action", {"drain": {"count": 4, "retry": True}}).json[
+            "drain"
+        ]
+
+        assert (drained["waiting"], drained["staying_count"]) == (0, 2)
+        said = {(one["error_code"], one["message"]) for one in drained["staying"]}
+        assert said == {("has_ended", "The server is in ERROR: its owner deletes it.")}

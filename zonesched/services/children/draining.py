@@ -51,6 +51,7 @@ MESSAGES = {
     "rebuild_elsewhere_refused": "The server's owner wants no rebuild elsewhere (rebuild_elsewhere: false).",
     "server_in_affinity_group": "The server's group has its one place in this child.",
     "zone_routing_disabled": "This zone passes no calls on to its child zones.",
+    Illegal.HAS_ENDED.value: "The server is in ERROR: its owner deletes it.",
     Illegal.WRONG_STATUS.value: "Only servers that are ACTIVE or SHUTOFF are drained.",
 }
 
