@@ -34,6 +34,7 @@ PACE = {
     "instance_sync_interval": "0.3",
     # Enough for a machine with much else to do.
     "select_timeout": "60",
+    "reclaim_instance_interval": "3600",
 }
 HOSTS = "name,VCPU,MEMORY_MB,DISK_GB\nh1,100,65536,1000\nh2,100,65536,1000\n"
 COMMAND = "sh -c 'echo up; exec sleep infinity'"
@@ -166,20 +167,23 @@ def table() -> dict[tuple[str, str], str]:
 
 
 TABLE = table()
-ACTIONS = sorted({action for action, _ in TABLE})
+DELETE = "delete"
+ACTIONS = sorted({action for action, _ in TABLE} - {DELETE})
+"""All that is refused in some status: where there is nothing to keep, a delete is final."""
 
 STOP = Step(body_of("os-stop"), "SHUTOFF", None)
 RESIZE = Step(body_of("resize"), "VERIFY_RESIZE", another(flavor="large", host=ANY))
 REVERT = Step(body_of("revertResize"), "ACTIVE", another(flavor="small", host=ANY))
 SUSPEND = Step(body_of("suspend"), "ACTIVE", same, code="suspend_unsupported")
 
-WITHOUT_PROCESS = ("SHUTOFF", "SHELVED_OFFLOADED")
+WITHOUT_PROCESS = ("SHUTOFF", "SHELVED_OFFLOADED", "SOFT_DELETED")
 BEFORE: Mapping[str, Sequence[Step]] = {
     "SHUTOFF": (STOP,),
     "PAUSED": (Step(body_of("pause"), "PAUSED", stopped),),
     "VERIFY_RESIZE": (RESIZE,),
     "REVERT_RESIZE": (RESIZE,),
     "SHELVED_OFFLOADED": (Step(body_of("shelve"), "SHELVED_OFFLOADED", None),),
+    "SOFT_DELETED": (Step(body_of(DELETE), "SOFT_DELETED", None),),
 }
 """Actions that lead to a status."""
 
@@ -218,7 +222,7 @@ def step_of(action: str, status: str) -> Step:
             image, host = ("newer" if action == "rebuild" else ""), (ANY if action == "unshelve" else "")
             return Step(body, "ACTIVE", another(image=image, host=host))
         case "stopped":
-            return Step(body, "SHUTOFF", None)
+            return Step(body, "SOFT_DELETED" if action == DELETE else "SHUTOFF", None)
         case "paused":
             return Step(body, "PAUSED", another(is_stopped=True) if has_rebooted else stopped)
         case "suspended":
@@ -227,7 +231,8 @@ def step_of(action: str, status: str) -> Step:
         case "offloaded":
             return Step(body, "SHELVED_OFFLOADED", None)
         case "moves" if action == "migrate":
-            return Step(body, status, None if status == "SHUTOFF" else another(host=OTHER), user="leaf")
+            is_off = status in WITHOUT_PROCESS
+            return Step(body, status, None if is_off else another(host=OTHER), user="leaf")
         case "moves":
             return replace(RESIZE, process=None if status == "SHUTOFF" else RESIZE.process)
         case "stays":
@@ -310,7 +315,8 @@ class Scene:
 
     def seen(self) -> dict[str, tuple[str, str | None]]:
         """Status and task state of each server."""
-        servers = self.tree.tenant.call("GET", "/servers/detail")["servers"]
+        paths = ("/servers/detail", "/servers/detail?status=SOFT_DELETED")
+        servers = [one for path in paths for one in self.tree.tenant.call("GET", path)["servers"]]
         return {one["id"]: (one["status"], one["OS-EXT-STS:task_state"]) for one in servers}
 
     def wait_for(self, status_of: Mapping[str, str]) -> None:
@@ -321,9 +327,13 @@ class Scene:
         )
 
     def code_of(self, uuid: str, body: Mapping[str, Any], user: str = "tenant") -> str:
-        """Ask for an action; return why it was refused, "" where it was accepted."""
+        """Ask for an action, or a delete; return why it was refused, "" where it was accepted."""
+        path = f"/servers/{uuid}"
         try:
-            self.client(user).call("POST", f"/servers/{uuid}/action", body)
+            if DELETE in body:
+                self.client(user).call("DELETE", path)
+            else:
+                self.client(user).call("POST", f"{path}/action", body)
         except ZoneFault as fault:
             assert fault.status == 409, fault
             return fault.code
@@ -441,7 +451,7 @@ def test_in_each_status_each_action_does_what_the_table_says_and_ps_agrees(scene
     what_no_driver_can(scene, next(p for p in players if first[p.uuid] is None and p.part.status == "ACTIVE"))
 
     for uuid in scene.booted:
-        scene.tree.tenant.call("DELETE", f"/servers/{uuid}")
+        scene.tree.tenant.call("POST", f"/servers/{uuid}/action", {"forceDelete": None})
     eventually("nothing is left", lambda: not processes().keys() & set(scene.booted))
     assert scene.seen() == {}
 
