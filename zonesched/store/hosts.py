@@ -25,6 +25,7 @@ from zonesched.store import claims, identity
 from zonesched.store import tables as t
 from zonesched.store.host_uses import UsesOf
 from zonesched.store.prepared import Prepared, one_of
+from zonesched.store.text_parts import has_part
 
 COLUMNS = t.hosts.c
 _REMOVALS = sa.select(t.counters.c.value).where(t.counters.c.name == identity.REMOVALS).scalar_subquery()
@@ -108,16 +109,9 @@ def page(tx: Connection, after_id: str, limit: int) -> list[HostRow]:
 def ids(tx: Connection, wanted: HostQuery) -> list[str]:
     """Read the ids of the hosts that are wanted, in order."""
     statement = sa.select(COLUMNS.id).where(COLUMNS.id > wanted.after).order_by(COLUMNS.id)
-    if not wanted.text:
-        return list(tx.execute(statement.limit(wanted.limit or None)).scalars())
-    like = COLUMNS.name.contains(wanted.text, autoescape=True)
-    # SQLite takes letters of both cases for equal.
-    found = [
-        row.id
-        for row in tx.execute(statement.add_columns(COLUMNS.name).where(like))
-        if wanted.text in row.name
-    ]
-    return found[: wanted.limit or None]
+    if wanted.text:
+        statement = statement.where(has_part(COLUMNS.name, wanted.text))
+    return list(tx.execute(statement.limit(wanted.limit or None)).scalars())
 
 
 def facts_of(tx: Connection, host_ids: Sequence[str]) -> list[HostFacts]:

@@ -17,6 +17,7 @@ from zonesched.store import tables as t
 from zonesched.store.few_instances import is_named
 from zonesched.store.instances import Instance
 from zonesched.store.prepared import Prepared
+from zonesched.store.text_parts import has_part
 from zonesched.store.unknown_marker import UnknownMarker
 
 COLUMNS = t.instances.c
@@ -134,7 +135,7 @@ def _page(tx: Connection, wanted: Page, columns: Sequence[_Sorted]) -> sa.Select
     if wanted.reservation_id:
         conditions.append(COLUMNS.reservation_id == wanted.reservation_id)
     if wanted.name:
-        conditions.append(COLUMNS.name.contains(wanted.name, autoescape=True))
+        conditions.append(has_part(COLUMNS.name, wanted.name))
     if wanted.statuses:
         conditions.append(shown_states.shows_one(tx, list(map(Status, wanted.statuses))))
     elif not wanted.changed_since:
