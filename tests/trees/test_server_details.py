@@ -47,6 +47,19 @@ def test_its_name_and_description_change(node: Node) -> None:
     assert ask(node, "GET", uuid).json["server"] == described
 
 
+def test_a_boot_in_a_list_has_the_name_of_its_first_server_whatever_the_others_are_called(node: Node) -> None:
+    first = server(node, min_count=2)
+    [second] = [one for one in node.client("ann").get("/servers").json["servers"] if one["id"] != first]
+
+    ask(node, "PUT", second["id"], {"server": {"name": "a"}})
+
+    assert [boot["name"] for boot in node.client("ann").get("/reservations").json["reservations"]] == [
+        "web-1"
+    ]
+    ask(node, "PUT", first, {"server": {"name": "z"}})
+    assert [boot["name"] for boot in node.client("ann").get("/reservations").json["reservations"]] == ["z"]
+
+
 def test_metadata_is_added_replaced_and_removed(node: Node) -> None:
     uuid = server(node, metadata={"a": "1"})
 

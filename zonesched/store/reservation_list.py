@@ -126,11 +126,15 @@ def _after(tx: Connection, own: Sequence[sa.ColumnElement[bool]], marker: str) -
 
 Key = tuple[str, str]
 
+_DIGITS = 10
+_FIRST = sa.func.min(sa.cast(_INSTANCE.position + 10 ** (_DIGITS - 1), sa.Text).concat(_INSTANCE.name))
+"""The lowest position, in so many digits, and the name of the instance there: each row is read once."""
+
 
 def _count(
     tx: Connection, boot_ids: Sequence[str]
 ) -> tuple[Mapping[Key, Mapping[Status, int]], Mapping[Key, str]]:
-    """Count each boot's instances by status, and find the lowest name, by (caller id, reservation id)."""
+    """Count each boot's instances by status, and find the first one's name, by caller id and boot id."""
     column, status = _INSTANCE, SHOWN_STATUS.label("shown")
     statement = (
         sa.select(
@@ -138,16 +142,16 @@ def _count(
             column.reservation_id,
             status,
             sa.func.count().label("number"),
-            sa.func.min(column.name).label("first_name"),
+            _FIRST.label("first"),
         )
         .outerjoin_from(t.instances, t.instance_states, t.instance_states.c.uuid == column.uuid)
         .where(column.reservation_id.in_(boot_ids))
         .group_by(column.caller_id, column.reservation_id, status)
     )
     counts: defaultdict[Key, Counter[Status]] = defaultdict(Counter)
-    names: dict[Key, str] = {}
+    firsts: dict[Key, str] = {}
     for row in tx.execute(statement):
         key = (str(row.caller_id), str(row.reservation_id))
         counts[key][Status(row.shown)] += row.number
-        names[key] = min(names.get(key, row.first_name), row.first_name)
-    return counts, names
+        firsts[key] = min(firsts.get(key, row.first), row.first)
+    return counts, {key: first[_DIGITS:] for key, first in firsts.items()}
