@@ -472,6 +472,26 @@ class TestInside:
 
         assert node.client("member").get(f"/servers/{uuid}/diagnostics").json["uptime"] == 0
 
+    @pytest.mark.parametrize(
+        ("action", "status"),
+        [
+            ("os-stop", "SHUTOFF"),
+            ("pause", "PAUSED"),
+            ("suspend", "SUSPENDED"),
+            ("shelve", "SHELVED_OFFLOADED"),
+        ],
+    )
+    def test_one_that_was_stopped_has_none(self, tree: Tree, node: Node, action: str, status: str) -> None:
+        [uuid] = booted(tree)
+        node.client("member").post(f"/servers/{uuid}/action", {action: None})
+        tree.settle()
+        PlayedAgent(node).converge()
+
+        refused = node.client("member").get(f"/servers/{uuid}/diagnostics")
+
+        message = f"The server is {status}: only one that runs has diagnostics."
+        assert (refused.status, refused.json["conflictingRequest"]["message"]) == (409, message)
+
     def test_one_that_does_not_run_has_none(self, node: Node) -> None:
         body = {"server": {"name": "vm", "flavorRef": "small"}}
         uuid = node.client("member").post("/servers", body).json["server"]["id"]

@@ -7,6 +7,7 @@ from typing import Any
 from zonesched.api.answer import Answer, no_content, ok
 from zonesched.api.call import Call
 from zonesched.errors import BadRequest, Conflict
+from zonesched.model.desired_state import shown_status
 from zonesched.model.observed_state import Power
 from zonesched.model.placement import InstanceStatus
 from zonesched.model.views import ServerView
@@ -15,21 +16,19 @@ from zonesched.services.owners import server_details, servers
 STANDARD = 48
 """Microversion: diagnostics in one form for all hypervisors."""
 
-_STATE = {
-    Power.RUNNING: "running",
-    Power.STOPPED: "shutdown",
-    Power.PAUSED: "paused",
-    Power.SUSPENDED: "suspended",
-}
-
 
 def diagnostics(call: Call) -> Answer:
     """Show what a zone knows of a running server: its state and its sizes; what it does not know is null."""
     view = servers.show(call.zone, call.caller, call.args["id"], call.is_wanted)
-    if view.status is not InstanceStatus.ACTIVE:
-        message = f"The server is {view.status.value}: only one that runs has diagnostics."
+    if not _runs(view):
+        status = shown_status(view.status, view.state).value
+        message = f"The server is {status}: only one that runs has diagnostics."
         raise Conflict(message, code="instance_not_active")
     return ok(_diagnostics_json(call, view) if call.version.has(STANDARD) else {"memory": _memory_kb(view)})
+
+
+def _runs(view: ServerView) -> bool:
+    return view.status is InstanceStatus.ACTIVE and view.state.observed.power is Power.RUNNING
 
 
 def topology(call: Call) -> Answer:
@@ -67,7 +66,7 @@ def _memory_kb(view: ServerView) -> int:
 def _diagnostics_json(call: Call, view: ServerView) -> dict[str, Any]:
     built_at = view.launched_at
     return {
-        "state": _STATE[view.state.observed.power],
+        "state": "running",
         "driver": None,
         "hypervisor": None,
         "hypervisor_os": None,
