@@ -470,7 +470,7 @@ class TestHelp:
             "zone": {"info", "list", "show", "add", "set", "delete", "boot", "drain"},
             "federation": {"apply", "init"},
             "server": {"list", "show", "delete", "actions", "lock", "unlock", "shelve", "start", "stop"}
-            | {"pause", "unpause", "suspend", "resume", "reboot", "unshelve", "rebuild", "migrate"}
+            | {"pause", "unpause", "suspend", "resume", "reboot", "unshelve", "rebuild", "migrate", "restore"}
             | {"resize", "confirm-resize", "revert-resize", "console", "evacuate"},
             "server-group": {"list", "show", "create", "delete"},
             "reservation": {"list", "show", "why", "cancel"},
