@@ -102,13 +102,14 @@ def _groups(pairs: str, kinds: str) -> Sequence[Group]:
 def _play(scene: Scene, groups: Sequence[Group], schedules: int, seed: int) -> int:
     """Play each group and print the JSON line; return the number of violations."""
     started = time.monotonic()
-    count = violations = 0
+    count = violations = undecided = 0
     conflicts: Counter[str] = Counter()
     for number, names in enumerate(groups, 1):
         found, before = 0, conflicts.copy()
         for played in Schedules(scene, [KINDS[name] for name in names]).play(schedules, seed):
             count += 1
             conflicts.update(played.conflicts)
+            undecided += played.is_undecided
             if played.wrong:
                 found += 1
                 if found <= SHOWN:
@@ -124,6 +125,7 @@ def _play(scene: Scene, groups: Sequence[Group], schedules: int, seed: int) -> i
         "deadlocks_retried": conflicts["40P01"],
         "conflicts_retried": sum(conflicts.values()),
         "violations": violations,
+        "undecided": undecided,
         "seed": seed,
         "cpu_s": round(time.process_time(), 1),
     }

@@ -65,7 +65,7 @@ def faults(scene: Scene, players: Sequence[Player]) -> Iterator[str]:
     """Find violated rules once all players have ended; the zones' clocks stand."""
     for player in players:
         if player.error is not None and not _is_heard(player, player.error):
-            yield f"error {player.letter}: {_described(player.error)}"
+            yield f"error {player.letter}: {described(player.error)}"
     if not any(player.strike for player in players):
         yield from (f"logged: {line}" for line in scene.logged.lines)
     yield from _rooms(scene.watch)
@@ -83,14 +83,15 @@ def outcome(scene: Scene, players: Sequence[Player]) -> str:
     """Describe the rows and the answers, so that schedules with one meaning have one text."""
     rows = [scene.rows.lines(table, columns, written) for table, columns in OUTCOME.items()]
     said = [
-        f"{player.letter} {_described(player.error) if player.error else player.result!r}"
+        f"{player.letter} {described(player.error) if player.error else player.result!r}"
         for player in players
     ]
     logged = [f"logged: {line}" for line in scene.logged.lines]
     return "\n".join([*said, *logged, *(line for some in rows for line in some)])
 
 
-def _described(error: BaseException) -> str:
+def described(error: BaseException) -> str:
+    """Describe an error by what is the same each time."""
     if isinstance(error, DBAPIError):
         return f"{type(error).__name__} {getattr(error.orig, 'sqlstate', '')} {error.orig}"
     if isinstance(error, ZoneschedError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Protocol
 
@@ -75,6 +75,25 @@ class After:
     def _has_come(self, player: Player) -> bool:
         self._is_over = self._is_over or bool(player.steps and self._pattern.search(player.steps[-1]))
         return self._is_over
+
+
+class Whole:
+    """Whole transactions, each by the next one of these players that can take it."""
+
+    def __init__(self, letters: Sequence[str]) -> None:
+        self._letters = list(letters)
+        self._last: Player | None = None
+
+    def choose(self, ready: Sequence[Player]) -> Player:
+        if self._last is None or not self._last.is_inside or self._last not in ready:
+            self._last = self._next({player.letter: player for player in ready}) or ready[0]
+        return self._last
+
+    def _next(self, ready: Mapping[str, Player]) -> Player | None:
+        while self._letters:
+            if (letter := self._letters.pop(0)) in ready:
+                return ready[letter]
+        return None
 
 
 class Drawn:

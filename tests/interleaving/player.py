@@ -43,8 +43,9 @@ class Player:
     """One caller of a service, in a thread of its own.
 
     `letter`: its name in orders. `conflicts`: SQLSTATEs of the transactions that were rolled back. `steps`:
-    the statements that it has begun. `strike`: what happens to its process. `goes_on`: whether the next turn
-    is its own as well, which saves two switches of threads. `changed` guards all of it.
+    the statements that it has begun. `ends`: how many it had begun at the end of each transaction that was
+    not run again. `strike`: what happens to its process. `goes_on`: whether the next turn is its own as well,
+    which saves two switches of threads. `changed` guards all of it.
     """
 
     letter: str
@@ -60,6 +61,7 @@ class Player:
     error: BaseException | None = None
     conflicts: Counter[str] = field(default_factory=Counter)
     steps: list[str] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
     strike: Strike | None = None
     _has_turn: bool = False
     _is_writing: bool = False
@@ -105,11 +107,13 @@ class Player:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Surround one transaction that writes, commit included."""
-        self._is_writing = True
+        self._is_writing, before = True, self.conflicts.total()
         try:
             yield
         finally:
             self._is_writing = self.is_inside = False
+            if self.conflicts.total() == before:
+                self.ends.append(len(self.steps))
 
     @contextmanager
     def undisturbed(self) -> Iterator[None]:
@@ -119,6 +123,7 @@ class Player:
             yield
         finally:
             _here.player = self
+            self.ends.append(len(self.steps))
 
     def _run(self) -> None:
         _here.player = self

@@ -19,6 +19,7 @@ from tests.interleaving.order import (
     Given,
     Order,
     Walk,
+    Whole,
     to_text,
     with_one_change,
 )
@@ -32,7 +33,7 @@ from zonesched.store import reservations
 
 LETTERS = "abc"
 MOST_WHOLE = 1000
-"""Limit of the orders of whole transactions; where there are more of them, unknown outcomes are accepted."""
+"""Limit of the orders of whole transactions; where there are more of them, unknown outcomes are undecided."""
 
 MOST_COMPARED = 2
 """Players whose orders of whole transactions are few enough."""
@@ -40,7 +41,11 @@ MOST_COMPARED = 2
 
 @dataclass(frozen=True)
 class Played:
-    """One schedule: the order as it was played, the rules that it violated, and what came of it."""
+    """One schedule: the order as it was played, the rules that it violated, and what came of it.
+
+    `ended`: the players in the order in which their transactions ended. `is_undecided`: whether too many
+    orders of whole transactions are left that may bring the same about.
+    """
 
     kinds: tuple[str, ...]
     order: str
@@ -49,6 +54,8 @@ class Played:
     conflicts: Counter[str]
     steps: Sequence[tuple[str, int]]
     statements: Sequence[Sequence[str]]
+    ended: Sequence[str]
+    is_undecided: bool = False
 
     @property
     def repeat(self) -> str:
@@ -131,9 +138,7 @@ class Schedules:
         letters = play(players, order, scene.watch)
         if strike is not None:
             self._recover()
-        for number, kind in enumerate(self._kinds):
-            if kind.looks_again:
-                kind.act(scene, scene.zones[number], number)
+        lacking = tuple(self._look_again())
         outcome = judge.outcome(scene, players)
         # Of equal rows and answers one judgement is enough.
         wrong = () if outcome in self._sound else tuple(judge.faults(scene, players))
@@ -142,12 +147,22 @@ class Schedules:
         return Played(
             kinds=tuple(kind.name for kind in self._kinds),
             order=to_text(letters),
-            wrong=wrong,
+            wrong=(*wrong, *lacking),
             outcome=outcome,
             conflicts=sum((player.conflicts for player in players), Counter[str]()),
             steps=[(player.letter, len(player.steps)) for player in players],
             statements=[player.steps for player in players],
+            ended=_ended(letters, players),
         )
+
+    def _look_again(self) -> Iterator[str]:
+        """Let loops take their next look; yield what it finds that should not be."""
+        for number, kind in enumerate(self._kinds):
+            try:
+                if kind.looks_again:
+                    kind.act(self._scene, self._scene.zones[number], number)
+            except Exception as error:
+                yield f"second look {LETTERS[number]}: {judge.described(error)}"
 
     def _recover(self) -> None:
         """Let another process do what the struck one was asked for, and the boots whose leases are over."""
@@ -166,17 +181,21 @@ class Schedules:
 
     def _compared(self, played: Played) -> Played:
         """Add a violation to a schedule of which comes what no order of whole transactions brings about."""
-        if played.wrong or len(self._kinds) > MOST_COMPARED or self._is_known(played.outcome):
+        if played.wrong or len(self._kinds) > MOST_COMPARED or self._is_known(played):
             return played
+        if not self._walk.is_over:
+            return replace(played, is_undecided=True)
         like = min(self._known, key=lambda text: len(_difference(played.outcome, text)))
         wrong = f"outcome of no order of whole transactions: {'; '.join(_difference(played.outcome, like))}"
         return replace(played, wrong=(wrong,))
 
-    def _is_known(self, outcome: str) -> bool:
-        while outcome not in self._known and (played := next(self._whole, None)) is not None:
+    def _is_known(self, of: Played) -> bool:
+        if of.outcome not in self._known:
+            # Most likely the order in which its own transactions ended.
+            self._known.add(self._play_once(Whole(of.ended)).outcome)
+        while of.outcome not in self._known and (played := next(self._whole, None)) is not None:
             self._known.add(played.outcome)
-        # Unless all were played, another order may bring it about.
-        return outcome in self._known or not self._walk.is_over
+        return of.outcome in self._known
 
     def _walked(self, walk: Walk, most: int) -> Iterator[Played]:
         for _ in range(most):
@@ -193,6 +212,17 @@ class Schedules:
         name = "+".join(kind.name for kind in self._kinds)
         for number in range(schedules - len(chosen)):
             yield Drawn(f"{seed} {name} {number}")
+
+
+def _ended(letters: Sequence[str], players: Sequence[Player]) -> Sequence[str]:
+    ends = {player.letter: set(player.ends) for player in players}
+    done: Counter[str] = Counter()
+    found: list[str] = []
+    for letter in letters:
+        done[letter] += 1
+        if done[letter] in ends[letter]:
+            found.append(letter)
+    return found
 
 
 def _difference(text: str, other: str) -> list[str]:

@@ -11,12 +11,14 @@ import pytest
 
 from tests.builders.migrated import a_database
 from tests.builders.postgresql import databases
-from tests.interleaving.kinds import DANGEROUS, KINDS
+from tests.interleaving import schedule
+from tests.interleaving.kinds import DANGEROUS, KINDS, Kind
 from tests.interleaving.order import TO_THE_END, After, Given, Order
 from tests.interleaving.player import Blow
 from tests.interleaving.removal import rewritten, without_lock
 from tests.interleaving.scene import Scene
 from tests.interleaving.schedule import Schedules
+from zonesched.services.zone import Zone
 
 pytestmark = [pytest.mark.postgresql, pytest.mark.slow]
 
@@ -186,6 +188,40 @@ def test_a_removed_lock_or_condition_is_seen(
         played = schedules(scene, pair).judged(order)
 
     assert any(wrong.startswith(found) for wrong in played.wrong), played.wrong
+
+
+def test_what_a_second_look_finds_is_a_violation(scene: Scene) -> None:
+    def lacks(scene: Scene, zone: Zone, number: int) -> None:
+        if number in scene.looked:
+            raise AssertionError("a change is missing")
+        scene.looked.add(number)
+
+    kind = Kind("lacks", lacks, looks_again=True)
+
+    assert Schedules(scene, [kind]).judged(Given([])).wrong == (
+        "second look a: AssertionError a change is missing",
+    )
+
+
+def test_an_outcome_is_that_of_the_order_in_which_its_transactions_ended(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schedule, "MOST_WHOLE", 0)
+    found = schedules(scene, "first_unshelved+second_unshelved")
+
+    played = found.judged(Given.from_text("3a2b18a44b"))
+
+    assert (played.wrong, played.is_undecided) == ((), False)
+
+
+def test_an_outcome_that_no_order_played_brings_about_is_undecided(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schedule, "MOST_WHOLE", 0)
+    with without_lock("instances", "confirm._decide_confirm"):
+        played = schedules(scene, "confirm+reap").judged(Given([("a", 2), ("b", 24)]))
+
+    assert (played.wrong, played.is_undecided) == ((), True)
 
 
 def test_a_violation_is_repeated_by_its_order(scene: Scene) -> None:
