@@ -111,6 +111,9 @@ def test_who_locks_the_same_rows_locks_them_in_one_order(scene: Scene, pair: str
     [
         "hosts_followed+hold",
         "hosts_followed+inventory",
+        "hosts_followed+host_evacuated",
+        "hosts_followed+server_evacuated",
+        "hosts_followed+build_timeout",
         "feed_followed+cancel",
         "feed_followed+parent_delete",
     ],

@@ -10,9 +10,15 @@ import pytest
 import sqlalchemy as sa
 
 from tests.builders.clock import FakeClock, clock_of
-from tests.builders.one_zone import a_form, a_zone, add_hosts, beat, boot_on, sql
+from tests.builders.host_tables import table_is_as_stored
+from tests.builders.one_zone import AGENT, a_form, a_zone, add_hosts, beat, boot_on, sql
 from tests.builders.real_processes import eventually
 from zonesched.model.host_row import HostRow
+from zonesched.model.placement import InstanceStatus
+from zonesched.model.views import ServiceChange
+from zonesched.services.hosts import evacuation, services
+from zonesched.services.hosts.hosts import desired as fetch
+from zonesched.services.placing import build_timeouts
 from zonesched.services.state import host_cache
 from zonesched.services.state.host_cache import HostCache
 from zonesched.services.state.listening import Listening
@@ -84,6 +90,39 @@ def test_owners_are_counted(tmp_path: Path) -> None:
 
     with zone.hosts.current() as table:
         assert table.owners.count(table.row_of(one), f"{zone.uuid}:project-1") == 1
+
+
+def building(zone: Zone, host_id: str) -> int:
+    with zone.hosts.current() as table:
+        return int(table.num_building[table.row_of(host_id)])
+
+
+def test_what_an_evacuated_host_was_to_build_is_built_there_no_more(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path)
+    (one,) = add_hosts(zone, a_form("h1"))
+    boot_on(zone, one, status=InstanceStatus.BUILD)
+    services.change(zone, one, ServiceChange(forced_down=True))
+    before = building(zone, one)
+
+    evacuation.evacuate_host(zone, "admin-1", one, fenced=True)
+
+    # Nor what is built elsewhere now.
+    assert (before, building(zone, one)) == (1, 0)
+    table_is_as_stored(zone)
+
+
+def test_a_build_that_has_timed_out_is_built_no_more(tmp_path: Path) -> None:
+    zone = a_zone(tmp_path, instance_build_timeout=100.0)
+    (one,) = add_hosts(zone, a_form("h1"))
+    boot_on(zone, one, status=InstanceStatus.BUILD)
+    fetch(zone.store, zone.heartbeats, AGENT, "agent")
+    before = building(zone, one)
+
+    clock_of(zone).advance(zone.conf.instance_build_timeout + zone.conf.service_down_time)
+    build_timeouts.end_lost_builds(zone)
+
+    assert (before, building(zone, one)) == (1, 0)
+    table_is_as_stored(zone)
 
 
 # On PostgreSQL more is read again as long as anybody writes in another of the server's databases.

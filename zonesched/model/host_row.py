@@ -43,7 +43,7 @@ class HostUse:
 
     The counts are living instances by the key of their owner, the key of their flavor (`flavor_key`), the key
     of their image's properties (`image_key`), and the key of their server group. `num_building`: living
-    instances that are not built yet. `failed_builds`: builds that failed since the last successful one.
+    instances that are to be built there. `failed_builds`: builds that failed since the last successful one.
     """
 
     used: Mapping[str, int] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from zonesched.model.arrays import Ints
 from zonesched.model.counts import Counts
 from zonesched.model.host_row import flavor_key
 from zonesched.model.host_uses import NO_USES, HostUses
-from zonesched.model.placement import CLAIMING, InstanceStatus
+from zonesched.model.placement import CLAIMING, InstanceStatus, PlacementState
 from zonesched.store import tables as t
 from zonesched.store.prepared import Prepared, is_in
 
@@ -52,7 +52,7 @@ class UsesOf:
         living = self._living.all(tx, **values)
         positions = [position_of[one.host_id] for one in living]
         grouped = [n for n, one in enumerate(living) if one.group_id]
-        building = [n for n, one in enumerate(living) if one.status == InstanceStatus.BUILD.value]
+        building = [n for n, one in enumerate(living) if _is_built_there(one.status, one.state)]
         return HostUses(
             ids=list(position_of),
             used=_by_class(self._used.all(tx, **values), position_of),
@@ -85,11 +85,17 @@ def _living(some_hosts: sa.Select[tuple[str]]) -> sa.Select[Any]:
             instance.image_key,
             instance.group_id,
             instance.status,
+            placed.state,
         )
         .join(t.instances, instance.uuid == placed.uuid)
         .where(placed.host_id.in_(some_hosts))
         .where(is_in(placed.state, CLAIMING))
     )
+
+
+def _is_built_there(status: str, state: str) -> bool:
+    """Tell whether a host has still to build what it has: what it ends may be built elsewhere."""
+    return status == InstanceStatus.BUILD.value and state != PlacementState.RELEASING.value
 
 
 def _by_class(rows: Iterable[tuple[str, str, int]], position_of: Mapping[str, int]) -> Mapping[str, Ints]:

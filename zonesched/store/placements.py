@@ -258,9 +258,10 @@ def move_all(
     """Move placements from the state they were read in; return those that had not moved on since.
 
     A placement that leaves a claiming state releases its resources of a local host in the same transaction;
-    the last one of an affinity group releases the group's place. A `hold_expires_at` of 0 and a reason of ""
-    keep the stored values. Raises IllegalMove, with nothing written, for a move that is not in
-    `model.placement_moves`, unless it is a `repair`.
+    the last one of an affinity group releases the group's place. A host that is to release one builds it no
+    more, and counts as changed. A `hold_expires_at` of 0 and a reason of "" keep the stored values. Raises
+    IllegalMove, with nothing written, for a move that is not in `model.placement_moves`, unless it is a
+    `repair`.
     """
     placements = list(placements)
     if not repair:
@@ -284,6 +285,9 @@ def move_all(
                 if isinstance(p.where, ClaimedHost) and p.state in CLAIMING
             ],
         )
+    left = {p.where.host_id for p in moved if isinstance(p.where, ClaimedHost)}
+    if to is PlacementState.RELEASING and left:
+        claims.touch_uses(tx, change, sorted(left))
     if to not in OCCUPYING:
         group_places.leave(tx, sorted(p.uuid for p in moved if p.state in OCCUPYING))
     return moved
