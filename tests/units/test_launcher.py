@@ -1,7 +1,8 @@
-"""The launcher of an instance, under a lease that cannot be read."""
+"""The launcher of an instance, under a lease that cannot be read, and what it writes."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -25,3 +26,20 @@ def test_a_lease_that_cannot_be_read_has_run_out_and_fails_no_build(tmp_path: Pa
     assert ended.returncode == launcher.LAPSED
     # Nothing is left of the try: once the lease is written anew, another launcher starts it.
     assert (folder.status(), folder.was_not_started()) == (Status.PREPARED, False)
+
+
+def test_all_that_it_writes_is_on_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    sync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        sync(descriptor)
+        synced.append((tmp_path / "error.new").read_text())
+
+    monkeypatch.setattr(os, "fsync", noted)
+
+    launcher._write(str(tmp_path), "error", "no room")
+
+    assert (synced, (tmp_path / "error").read_text()) == (["no room"], "no room")

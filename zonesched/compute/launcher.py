@@ -23,7 +23,6 @@ import time
 from typing import Any
 
 MB, GB = 2**20, 2**30
-NOT_STARTED = 127
 LAPSED = 75
 """Exit code of a launcher that came after the end of the lease, or in another term."""
 
@@ -53,7 +52,6 @@ def main(folder: str, term: int) -> None:
         os.execvpe(wanted["command"][0], wanted["command"], wanted["environment"])
     except (OSError, ValueError) as error:
         _write(folder, "error", str(error))
-        os._exit(NOT_STARTED)
 
 
 def _is_still_there(folder: str, lock: int) -> bool:
