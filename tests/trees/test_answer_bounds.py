@@ -137,6 +137,7 @@ def test_no_more_is_read_than_the_entries_asked_for_can_take(tmp_path: Path) -> 
         (a_spec(1, 0), 1),
         (a_spec(1000, 3), 1003),
         (a_spec(10, 3, Policy.AFFINITY), 40),
+        (a_spec(1000, 0, Policy.AFFINITY), 1000),
         (a_spec(100_000, 1000), 101_000),
     ],
 )
