@@ -17,6 +17,9 @@ from pydantic import ValidationError
 from zonesched.api.schemas.reservations import ChangesQuery
 from zonesched.errors import ChildUnreachable
 from zonesched.model.build_plan import MAX_TIE, MAX_WEIGHT, FunnelStep, Refusal
+from zonesched.model.desired_call import DesiredOf
+from zonesched.model.desired_state import Desired
+from zonesched.model.observed_state import NO_RESIZES, Resizes
 from zonesched.model.offer_page import Page
 from zonesched.model.placement import Attempt, BuildAnswer, BuildState, InstanceChange, InstanceStatus
 from zonesched.model.request_spec import Flavor, Image, Policy, RequestSpec
@@ -651,3 +654,23 @@ def test_a_request_that_is_given_back_is_no_larger_than_one_that_is_sent(named: 
     largest = {f"{n:03}": "v" * 253 for n in range(32)}
     assert not refused(read_request, given_back(largest))
     assert refused(read_request, given_back({**largest, "k": "v"}))
+
+
+@pytest.mark.parametrize(
+    ("member", "resizes"),
+    [
+        ({"resizes": {"begun": 3, "confirmed": 1, "reverted": 1}}, Resizes(3, 1, 1)),
+        # A zone of an earlier version does not know resizes.
+        ({}, NO_RESIZES),
+    ],
+)
+def test_a_stored_state_has_the_counts_of_resizes_that_the_child_says(
+    member: dict[str, Any], resizes: Resizes
+) -> None:
+    told = [DesiredOf(UUID, 1, Desired(2))]
+    counts = {"generation": 2, "reboots": 0, "rebuilds": 0}
+    server = {"uuid": UUID, "attempt": 1, "state": "stored", **counts, **member}
+
+    (answer,) = answers.read_desired(orjson.dumps({"servers": [server]}), told)
+
+    assert answer.resizes == resizes
