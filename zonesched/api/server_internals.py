@@ -7,9 +7,9 @@ from typing import Any
 from zonesched.api.answer import Answer, no_content, ok
 from zonesched.api.call import Call
 from zonesched.errors import BadRequest, Conflict
-from zonesched.model.desired_state import shown_status
 from zonesched.model.observed_state import Power
 from zonesched.model.placement import InstanceStatus
+from zonesched.model.shown_status import shown_status
 from zonesched.model.views import ServerView
 from zonesched.services.owners import server_details, servers
 
