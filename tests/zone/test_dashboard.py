@@ -930,6 +930,30 @@ def test_a_server_is_stopped_and_deleted(tree: Tree, node: Node, admin: Visitor)
     assert node.client().get("/servers").json["servers"] == []
 
 
+def test_a_deleted_server_is_restored_or_deleted_for_good_on_its_page(
+    tree: Tree, node: Node, admin: Visitor
+) -> None:
+    node.zone.conf.set_override("reclaim_instance_interval", 600.0)
+    boot(tree, node)
+    first, second = (one["id"] for one in node.client().get("/servers").json["servers"])
+    for id in (first, second):
+        assert admin.post(f"/servers/{id}", do="delete").status_code == 303
+    PlayedAgent(node).converge()
+
+    page = admin.get(f"/servers/{first}").text
+    listed = admin.get("/servers").text
+    assert admin.post(f"/servers/{first}", do="restore").status_code == 303
+    assert admin.post(f"/servers/{second}", do="forceDelete").status_code == 303
+    PlayedAgent(node).converge()
+
+    assert "SOFT_DELETED" in page
+    assert "Delete for good" in page
+    assert first not in listed
+    assert "Delete for good" not in admin.get(f"/servers/{first}").text
+    assert [one["id"] for one in node.client().get("/servers").json["servers"]] == [first]
+    assert node.client().get(f"/servers/{second}").status == 404
+
+
 def test_each_filter_of_the_servers_finds_them(tree: Tree, node: Node, admin: Visitor) -> None:
     reservation = boot(tree, node, count=1)
     (server,) = node.client().get("/servers/detail").json["servers"]

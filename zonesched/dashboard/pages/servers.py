@@ -30,6 +30,7 @@ ACTIONS: dict[str, Any] = {
     "revertResize": None,
     "lock": None,
     "unlock": None,
+    "restore": None,
 }
 """Actions of the form, each with its value."""
 
@@ -76,6 +77,9 @@ def act(visit: Visit) -> Redirect:
     id, asked = visit.args["id"], visit.form.get("do")
     if asked == "delete":
         visit.write("DELETE", f"/servers/{id}")
+        return Redirect("/dashboard/servers")
+    if asked == "forceDelete":
+        visit.write("POST", f"/servers/{id}/action", {asked: None})
         return Redirect("/dashboard/servers")
     actions = ACTIONS | ADMIN_ACTIONS
     if asked not in actions:
