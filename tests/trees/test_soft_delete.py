@@ -471,6 +471,32 @@ def test_the_zone_of_the_owner_alone_knows_of_a_delete_that_may_be_taken_back(tm
     nothing_is_wrong(tree)
 
 
+def running(tree: Tree, agent: PlayedAgent) -> str:
+    """A server of the root that runs in the leaf, as the root knows."""
+    uuid = booted(tree, agent, "root")
+    for _ in range(2):
+        tree.poll(2)
+        go_on(tree, agent)
+    assert states_of(tree.nodes["root"], uuid)[0] == "ACTIVE"
+    return uuid
+
+
+def test_a_zone_that_passes_no_calls_on_any_more_deletes_what_is_due(tmp_path: Path) -> None:
+    # given
+    tree = three_levels(tmp_path)
+    root, agent = tree.nodes["root"], PlayedAgent(tree.nodes["leaf"])
+    uuid = running(tree, agent)
+    delete(root, uuid)
+    go_on(tree, agent)
+    # when
+    root.zone.conf.set_override("enable_zone_routing", False)
+    pass_time(tree, INTERVAL_S + 1, agent)
+    go_on(tree, agent)
+    # then
+    assert (is_gone(root, uuid), agent.running) == (True, set())
+    nothing_is_wrong(tree)
+
+
 def test_a_delete_by_the_admin_below_is_final(tmp_path: Path) -> None:
     tree = three_levels(tmp_path)
     root, leaf = tree.nodes["root"], tree.nodes["leaf"]

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-
-from zonesched.errors import Conflict, NotFound
+from zonesched.errors import NotFound
 from zonesched.model.caller import Caller, Role
 from zonesched.services.owners import actions, servers
 from zonesched.services.zone import Zone
 from zonesched.store import soft_deleted
 from zonesched.store.outages import log_failed, outage
 from zonesched.store.store import Transaction
-
-log = logging.getLogger(__name__)
 
 BATCH = 100
 PAUSE_S = 10.0
@@ -56,9 +52,6 @@ def _reclaim(zone: Zone, uuid: str) -> bool:
         servers.delete(zone, Caller(zone.uuid, "", Role.ADMIN, ""), uuid, check=check)
     except NotFound:
         pass
-    except Conflict as error:
-        log.warning("the server %s is not reclaimed: %s", uuid, error.message)
-        return False
     except Exception as error:
         if outage(error):
             raise

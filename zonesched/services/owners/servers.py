@@ -192,14 +192,15 @@ def delete(
     `check`: called with the instance locked, before anything is changed; raises what this raises then.
 
     Its owner no longer sees it at once. A child that has it is called in the background until it answers.
-    Raises NotFound, and Conflict for an instance of a child where `enable_zone_routing` is off. A parent is
-    not refused: nobody else ends what it has given up, and its claims would stay.
+    Raises NotFound, and Conflict for an instance of a child where `enable_zone_routing` is off. A parent and
+    the zone itself are not refused: nobody else ends what they have given up, and its claims would stay.
     """
     found = _find(zone, caller, uuid)
     uuid = found.instance.uuid
     place = found.place
     is_in_child = place is not None and isinstance(place.where, AskedChild) and place.state in WANTED
-    if is_in_child and caller.role is not Role.PARENT and not zone.conf.enable_zone_routing:
+    is_passed_on = is_in_child and caller.role is not Role.PARENT and caller.user_id != zone.uuid
+    if is_passed_on and not zone.conf.enable_zone_routing:
         raise Conflict("This zone passes no calls on to its child zones.", code="zone_routing_disabled")
 
     # A parent is notified of a deletion that it did not request.
