@@ -21,7 +21,7 @@ from tests.builders.boots import (
     the_boot,
 )
 from tests.builders.crashes import Killed, Seams, heal, inconsistencies, open_actions
-from tests.builders.moving import act, add_host, last, shown
+from tests.builders.moving import act, add_host, booted, last, shown
 from tests.builders.played_agent import PlayedAgent
 from tests.builders.restored import Before
 from tests.builders.tree import Node, Tree, a_host
@@ -56,6 +56,34 @@ def stop_one(tree: Tree) -> None:
 
 
 class TestSetBack:
+    @pytest.mark.parametrize("at_start", [False, True])
+    def test_a_deleted_server_may_be_restored_for_no_longer(self, tmp_path: Path, at_start: bool) -> None:
+        # given two deletes while the clock is fast; the option is lowered between them
+        tree = Tree(tmp_path)
+        node = tree.add("root", hosts_=[a_host("h1", vcpus=4)], reclaim_instance_interval=1200.0)
+        node.client().post("/flavors", FLAVOR)
+        fast(tree)
+        agent = PlayedAgent(node)
+        first, second = (booted(tree, agent, "root") for _ in range(2))
+        for uuid, seconds in ((first, 1200.0), (second, 600.0)):
+            node.zone.conf.set_override("reclaim_instance_interval", seconds)
+            assert node.client("member").delete(f"/servers/{uuid}").status == 204
+        tree.settle()
+        agent.converge()
+        # when
+        step(tree, -STEP_S)
+        if at_start:
+            tree.restart("root")
+            node = tree.nodes["root"]
+        left = []
+        for _ in range(3):
+            background.reap(node.zone)
+            tree.clock.advance(500)
+            tree.settle()
+            left.append([node.client().get(f"/servers/{uuid}").status for uuid in (first, second)])
+        # then
+        assert left == [[200, 200], [200, 404], [404, 404]]
+
     @pytest.mark.parametrize(
         ("begin", "do", "lost"),
         [

@@ -150,7 +150,8 @@ class StoredState:
 
     `told_generation`: what the child that has the instance has answered for; on a local host always the
     present one. `wanted_at`: when the present generation was decided. `built_at`: when it was built.
-    `resized_at`: since when a resize waits for its confirmation, 0 where none does.
+    `resized_at`: since when a resize waits for its confirmation, 0 where none does. `reclaim_after`: for how
+    many seconds it could be restored when its owner deleted it.
     """
 
     uuid: str
@@ -161,6 +162,7 @@ class StoredState:
     wanted_at: float = 0.0
     built_at: float = 0.0
     resized_at: float = 0.0
+    reclaim_after: float = 0.0
 
     def wanting(self, desired: Desired, now: float, *, in_child: bool) -> StoredState:
         """Return the row with a later desired state, which a child is to be told at once."""
@@ -346,6 +348,7 @@ def _from_row(row: Any) -> StoredState:
         wanted_at=row.wanted_at,
         built_at=row.built_at,
         resized_at=row.resized_at,
+        reclaim_after=row.reclaim_after,
     )
 
 
@@ -379,6 +382,7 @@ def _to_row(row: StoredState) -> dict[str, Any]:
         "flavor": flavor_text(row.state.flavor),
         "resized_at": row.resized_at,
         "reclaim_at": row.state.reclaim_at,
+        "reclaim_after": row.reclaim_after,
     }
 
 

@@ -67,6 +67,17 @@ _BEGINNINGS = (
     _shorten(_instance.updated_at, _instance.status == InstanceStatus.BUILD.value),
     _shorten(_idle.updated_at),
 )
+_RECLAIMS = Prepared(
+    sa.update(t.instance_states)
+    .where(
+        sa.text("reclaim_at > 0"),
+        # Not where a schema that lacked it has noted the delete.
+        _state.reclaim_after > 0,
+        _state.reclaim_at > sa.bindparam("now", type_=sa.Float) + _state.reclaim_after,
+    )
+    .values(reclaim_at=sa.bindparam("now", type_=sa.Float) + _state.reclaim_after)
+)
+"""Servers that may be restored, each from now on for as long as from its delete on."""
 
 
 def bring_near(tx: Connection, longest: Longest, now: float) -> None:
@@ -81,3 +92,4 @@ def bring_near(tx: Connection, longest: Longest, now: float) -> None:
     ):
         for statement in statements:
             statement.send(tx, until=now + most_s)
+    _RECLAIMS.send(tx, now=now)

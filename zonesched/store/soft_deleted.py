@@ -16,7 +16,10 @@ _STATE, _instance = t.instance_states.c, t.instances.c
 _SET = Prepared(
     sa.update(t.instance_states)
     .where(one_of(_STATE.uuid, "uuids"))
-    .values(reclaim_at=sa.bindparam("reclaim_at", type_=sa.Float))
+    .values(
+        reclaim_at=sa.bindparam("reclaim_at", type_=sa.Float),
+        reclaim_after=sa.bindparam("reclaim_after", type_=sa.Float),
+    )
 )
 _DUE = Prepared(
     sa.select(_STATE.uuid)
@@ -29,9 +32,14 @@ _DUE = Prepared(
 )
 
 
-def set_reclaim(tx: Connection, uuids: Sequence[str], reclaim_at: float) -> None:
-    """Note when instances that have a state are deleted for good, in epoch seconds; 0 for never."""
-    _SET.run(tx, uuids=uuids, reclaim_at=reclaim_at)
+def keep(tx: Connection, uuids: Sequence[str], now: float, seconds: float) -> None:
+    """Note that instances that have a state are deleted for good in so many seconds."""
+    _SET.run(tx, uuids=uuids, reclaim_at=now + seconds, reclaim_after=seconds)
+
+
+def forget(tx: Connection, uuids: Sequence[str]) -> None:
+    """Note that instances are not to be deleted for good, or are already."""
+    _SET.run(tx, uuids=uuids, reclaim_at=0.0, reclaim_after=0.0)
 
 
 def due(tx: Connection, now: float, most: int, skip: int) -> list[str]:

@@ -63,8 +63,10 @@ instance_states = Table(
     Column("flavor", Text, nullable=False, server_default=""),
     # Since when a resize waits for its confirmation; 0 where none does.
     Column("resized_at", Float, nullable=False, server_default="0"),
-    # When a server that its owner has deleted is deleted for good; 0 for others.
+    # When a server that its owner has deleted is deleted for good, and how many seconds that is after the
+    # delete; 0 for others.
     Column("reclaim_at", Float, nullable=False, server_default="0"),
+    Column("reclaim_after", Float, nullable=False, server_default="0"),
     Index(
         "ix_instance_states_untold",
         "next_call_at",

@@ -206,7 +206,7 @@ def record_delete(
     """
     stored = instance_states.read(tx, [instance.uuid]).get(instance.uuid)
     if stored is not None and stored.state.reclaim_at:
-        soft_deleted.set_reclaim(tx, [instance.uuid], 0.0)
+        soft_deleted.forget(tx, [instance.uuid])
     was_built = stored is not None or instance.status is InstanceStatus.ACTIVE
     ended_at = instance.ended_at if instance.status is InstanceStatus.ERROR else now
     count = instance_actions.counts(tx, [instance.uuid]).get(instance.uuid, Count())
@@ -268,11 +268,10 @@ def _take(zone: Zone, tx: Transaction, caller: Caller, rows: Sequence[Instance],
             want(tx, wanted, before, change, now)
             if asked is Action.UNSHELVE:
                 place_again(tx, change, [w.instance for w in wanted], now)
-            if asked in (Action.SOFT_DELETE, Action.RESTORE):
-                is_delete = asked is Action.SOFT_DELETE
-                soft_deleted.set_reclaim(
-                    tx, uuids, now + zone.conf.reclaim_instance_interval if is_delete else 0.0
-                )
+            if asked is Action.SOFT_DELETE:
+                soft_deleted.keep(tx, uuids, now, zone.conf.reclaim_instance_interval)
+            if asked is Action.RESTORE:
+                soft_deleted.forget(tx, uuids)
         case MigrateServer(host):
             change = identity.next_change(tx)
             for one in accepted:
