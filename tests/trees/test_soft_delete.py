@@ -513,6 +513,37 @@ def test_a_delete_by_the_admin_below_is_final(tmp_path: Path) -> None:
     assert used(leaf) == 0
 
 
+@pytest.mark.parametrize("how", ["deleted_below", "child_removed"])
+def test_a_deleted_server_that_is_lost_does_not_come_back_to_its_owner(tmp_path: Path, how: str) -> None:
+    # given
+    tree = three_levels(tmp_path)
+    root, leaf = tree.nodes["root"], tree.nodes["leaf"]
+    agent = PlayedAgent(leaf)
+    uuid, lost = running(tree, agent), running(tree, agent)
+    delete(root, uuid)
+    go_on(tree, agent)
+    # when
+    if how == "deleted_below":
+        for below in leaf.client().get("/servers?all_tenants=true").json["servers"]:
+            assert delete(leaf, below["id"], "admin") == 204
+    else:
+        (child,) = root.client().get("/zones").json["zones"]
+        assert root.client().delete(f"/zones/{child['id']}?force=true").status == 204
+    for _ in range(2):
+        go_on(tree, agent)
+        tree.poll(2)
+    # then
+    assert states_of(root, uuid) == ("SOFT_DELETED", "soft-delete", None, 0)
+    assert listed(root) == listed(root, "?status=ERROR") == [lost]
+    assert listed(root, "?status=SOFT_DELETED") == listed(root, "?deleted=true") == [uuid]
+    refused = [act(root, uuid, body) for body in (RESTORE, {"migrate": None}, {"os-start": None})]
+    assert [code(reply) for reply in refused] == [(409, "not_built")] * 2 + [(409, "wrong_status")]
+    assert delete(root, uuid) == 204
+    # and
+    pass_time(tree, INTERVAL_S + 1, agent)
+    assert (is_gone(root, uuid), listed(root)) == (True, [lost])
+
+
 @pytest.mark.parametrize("zone", ["root", "leaf"])
 def test_a_restored_copy_deletes_no_server_that_was_restored_since(tmp_path: Path, zone: str) -> None:
     # given the copy of a zone, in which a server is deleted, that is restored after the copy was made

@@ -111,7 +111,8 @@ def why_illegal(action: Action, status: InstanceStatus, state: InstanceState) ->
     """Return why an action is illegal; None for a legal one.
 
     It is judged by the status to which the actions accepted before it lead, so that a start may follow a
-    stop that is still under way, except those of `_ALONE`. A deleted one does not show that it moves.
+    stop that is still under way, except those of `_ALONE`. A deleted one does not show that it moves, or
+    that it is lost.
     """
     expected = expected_status(status, state)
     if expected in _NOT_BUILT:
@@ -120,6 +121,8 @@ def why_illegal(action: Action, status: InstanceStatus, state: InstanceState) ->
         return Illegal.HAS_ENDED
     if expected not in LEGAL_IN[action]:
         return Illegal.WRONG_STATUS
+    if expected is Status.SOFT_DELETED and status is not InstanceStatus.ACTIVE:
+        return Illegal.NOT_BUILT
     if expected is Status.SOFT_DELETED and state.is_moving:
         return Illegal.ACTION_UNDER_WAY
     if action is Action.UNSHELVE and status is not InstanceStatus.OFFLOADED:

@@ -52,6 +52,10 @@ STATUS_WITHOUT_POWER: Mapping[InstanceStatus, Status] = {
 """Statuses by the stored status, of instances whose power was not reported or does not matter."""
 
 
+MAY_BE_SOFT_DELETED = (InstanceStatus.ACTIVE, InstanceStatus.OFFLOADED, InstanceStatus.ERROR)
+"""The stored statuses of instances that show SOFT_DELETED where their owners have deleted them."""
+
+
 def expected_status(status: InstanceStatus, state: InstanceState) -> Status:
     """Return the status once all accepted actions have ended well.
 
@@ -88,7 +92,7 @@ def shown_status(status: InstanceStatus, state: InstanceState) -> Status:
 
 def is_soft_deleted(status: InstanceStatus, state: InstanceState) -> bool:
     """Tell whether an instance was deleted by its owner, and is deleted for good later."""
-    return state.reclaim_at > 0 and status in (InstanceStatus.ACTIVE, InstanceStatus.OFFLOADED)
+    return state.reclaim_at > 0 and status in MAY_BE_SOFT_DELETED
 
 
 def is_unshelving(status: InstanceStatus, state: InstanceState) -> bool:

@@ -12,7 +12,12 @@ from zonesched.model.desired_state import RebootType
 from zonesched.model.observed_state import Power
 from zonesched.model.placement import BUILDING_STATUSES, InstanceStatus
 from zonesched.model.server_query import AskedStates
-from zonesched.model.shown_status import STATUS_OF_POWER, STATUS_WITHOUT_POWER, Status
+from zonesched.model.shown_status import (
+    MAY_BE_SOFT_DELETED,
+    STATUS_OF_POWER,
+    STATUS_WITHOUT_POWER,
+    Status,
+)
 from zonesched.model.vm_state import (
     NO_STATE,
     POWER_STATE,
@@ -68,9 +73,10 @@ _OF_PLACED: Mapping[InstanceStatus, sa.ColumnElement[str]] = {
     InstanceStatus.ACTIVE: sa.case(
         *((states, status.value) for status, states in _OF_BUILT.items()), else_=Status.ACTIVE.value
     ),
-    InstanceStatus.OFFLOADED: sa.case(
-        (_IS_SOFT_DELETED, Status.SOFT_DELETED.value), else_=Status.SHELVED_OFFLOADED.value
-    ),
+    **{
+        one: sa.case((_IS_SOFT_DELETED, Status.SOFT_DELETED.value), else_=STATUS_WITHOUT_POWER[one].value)
+        for one in (InstanceStatus.OFFLOADED, InstanceStatus.ERROR)
+    },
     InstanceStatus.BUILD: sa.case((_IS_OFFLOADED, Status.SHELVED_OFFLOADED.value), else_=Status.BUILD.value),
 }
 SHOWN_STATUS = sa.case(
@@ -82,8 +88,7 @@ SHOWN_STATUS = sa.case(
 _STATUS_OF_VM_STATE = {name: status for status, name in VM_STATE_OF_STATUS.items()}
 _POWER_OF_VM_STATE = {name: power for power, name in VM_STATE_OF_POWER.items()}
 _POWER_OF_NUMBER = {number: power for power, number in POWER_STATE.items()}
-_MAY_BE_SOFT_DELETED = (InstanceStatus.ACTIVE, InstanceStatus.OFFLOADED)
-_OF_SOFT_DELETED = [status.value for status in _MAY_BE_SOFT_DELETED]
+_OF_SOFT_DELETED = [status.value for status in MAY_BE_SOFT_DELETED]
 _OF_MANY = {InstanceStatus.ACTIVE, InstanceStatus.DELETED}
 """The statuses in which most instances of a zone are."""
 
@@ -111,6 +116,8 @@ def _shows(tx: Connection, status: Status) -> sa.ColumnElement[bool]:
                 _is_stored_as(InstanceStatus.BUILD) & _is_one(tx, _IS_OFFLOADED),
                 _is_active_in(tx, _IS_OFFLOADED & _RESTS),
             )
+        case Status.ERROR:
+            return _is_stored_as(InstanceStatus.ERROR) & ~_with(_IS_SOFT_DELETED).exists()
     return _is_stored_as(InstanceStatus(status.value))
 
 
@@ -120,7 +127,7 @@ def are_not_soft_deleted() -> sa.ColumnElement[bool]:
 
 
 def _is_soft_deleted(tx: Connection) -> sa.ColumnElement[bool]:
-    return sa.or_(*map(_is_stored_as, _MAY_BE_SOFT_DELETED)) & _is_one(tx, _IS_SOFT_DELETED)
+    return sa.or_(*map(_is_stored_as, MAY_BE_SOFT_DELETED)) & _is_one(tx, _IS_SOFT_DELETED)
 
 
 def may_have(tx: Connection, asked: AskedStates, *, also_deleted: bool) -> Iterator[sa.ColumnElement[bool]]:

@@ -14,7 +14,7 @@ from zonesched.model.instance_action import LockServer, MigrateServer, UnlockSer
 from zonesched.model.instance_flavor import InstanceFlavor
 from zonesched.model.instance_image import AS_BOOTED, InstanceImage
 from zonesched.model.placement import TO_BUILD
-from zonesched.model.shown_status import expected_status
+from zonesched.model.shown_status import Status, expected_status
 from zonesched.model.unsupported_action import ADMINS_ACTIONS, LACK_OF
 from zonesched.services.moves import beginning
 from zonesched.services.owners.rebuilds import Rebuild
@@ -142,6 +142,8 @@ def _illegal(action: Action, why: Illegal, subject: Subject) -> Conflict:
         return Conflict(message, code=why.value, field=action.value)
     state = subject.stored.state if subject.stored is not None else NEW
     status = expected_status(subject.instance.status, state).value
+    if why is Illegal.NOT_BUILT and status == Status.SOFT_DELETED.value:
+        return Conflict(f"{action.value}: nothing is left of the server.", code=why.value, field=action.value)
     accepted = ", ".join(sorted(one.value for one in LEGAL_IN[action]))
     return Conflict(
         f"{action.value}: the server's status is {status}, accepted: {accepted}.",
