@@ -31,7 +31,8 @@ from zonesched.services.children import children
 from zonesched.services.children.pending_calls import PendingCalls
 from zonesched.services.hosts import hosts
 from zonesched.services.moves import mover
-from zonesched.services.owners import reclaims, resize_confirms
+from zonesched.services.owners import resize_confirms
+from zonesched.services.owners.reclaims import Reclaims
 from zonesched.services.placing import build_timeouts
 from zonesched.services.zone import Zone
 from zonesched.store import users as user_rows
@@ -261,7 +262,7 @@ class Tree:
             pass
         mover.work(zone)
         resize_confirms.confirm_overdue(zone)
-        reclaims.reclaim_due(zone)
+        Reclaims(zone).step()
         PendingCalls(zone).step()
         background.reap(zone)
         build_timeouts.end_lost_builds(zone)

@@ -39,7 +39,7 @@ def _restore(scene: Scene, zone: Zone, number: int) -> object:
 
 
 def _reclaim(scene: Scene, zone: Zone, number: int) -> object:
-    return reclaims.reclaim_due(scene.later(zone, TO_RESTORE_S + 1))
+    return reclaims.Reclaims(scene.later(zone, TO_RESTORE_S + 1)).step()
 
 
 def _delete_for_good(scene: Scene, zone: Zone, number: int) -> object:

@@ -16,6 +16,7 @@ from tests.builders.restored import Scene, a_scene
 from tests.builders.scenes import built_once
 from tests.builders.tree import Node, Tree, a_host
 from zonesched.services.owners import reclaims
+from zonesched.services.owners.reclaims import Reclaims
 from zonesched.store import soft_deleted
 
 pytestmark = pytest.mark.same_statements
@@ -313,7 +314,7 @@ def test_a_server_that_is_restored_at_the_last_moment_stays(
     monkeypatch.setattr(soft_deleted, "due", lambda tx, *args: due)
     assert act(node, uuid, RESTORE, "member").status == 202
     # when
-    reclaims.reclaim_due(node.zone)
+    Reclaims(node.zone).step()
     # then
     monkeypatch.undo()
     tree.beat()
@@ -330,8 +331,8 @@ def test_what_cannot_be_reclaimed_holds_up_no_other(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     # given the first that is due, whose rows cannot be read
-    first, second = booted(tree, agent), booted(tree, agent)
-    for uuid in (first, second):
+    first, second, third = (booted(tree, agent) for _ in range(3))
+    for uuid in (first, second, third):
         delete(node, uuid)
         go_on(tree, agent)
         tree.clock.advance(1)
@@ -339,10 +340,15 @@ def test_what_cannot_be_reclaimed_holds_up_no_other(
     monkeypatch.setattr(reclaims, "BATCH", 1)
     # when
     tree.clock.advance(INTERVAL_S + 1)
-    pause_s = reclaims.reclaim_due(node.zone)
-    # then
-    assert pause_s == reclaims.PAUSE_S
-    assert is_gone(node, second)
+    reclaiming = Reclaims(node.zone)
+    done = [(reclaiming.step(), is_gone(node, second), is_gone(node, third)) for _ in range(4)]
+    # then each step deletes a batch, so that a process which is to end does not go on with all of them
+    assert done == [
+        (0.0, False, False),
+        (0.0, True, False),
+        (0.0, True, True),
+        (reclaims.PAUSE_S, True, True),
+    ]
     assert caplog.text.count(f"the server {first} is not reclaimed") == 1
 
 

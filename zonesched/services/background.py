@@ -18,7 +18,8 @@ from zonesched.services.children.unranged_weighers import log_new, unranged
 from zonesched.services.hosts import automatic_evacuation, services
 from zonesched.services.hosts.membership import Membership
 from zonesched.services.moves import mover
-from zonesched.services.owners import reclaims, resize_confirms
+from zonesched.services.owners import resize_confirms
+from zonesched.services.owners.reclaims import Reclaims
 from zonesched.services.placing import build_timeouts, reaper
 from zonesched.services.placing.pruning import Pruning
 from zonesched.services.recovery import naming, read_from_children
@@ -55,7 +56,7 @@ def start(zone: Zone) -> None:
     acting("build-timeouts", lambda: build_timeouts.end_lost_builds(zone))
     zone.wake.move_loops.append(acting("moves", lambda: mover.work(zone)))
     acting("resize-confirms", lambda: resize_confirms.confirm_overdue(zone))
-    acting("reclaims", lambda: reclaims.reclaim_due(zone))
+    acting("reclaims", Reclaims(zone).step)
     acting("pruning", Pruning(zone).step)
     if zone.notifications.broker.is_there:
         zone.notifications.loops.append(loop("notifications", zone.notifications.send))

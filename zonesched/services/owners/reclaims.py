@@ -23,23 +23,26 @@ def delete(zone: Zone, caller: Caller, uuid: str) -> None:
         servers.delete(zone, caller, uuid)
 
 
-def reclaim_due(zone: Zone) -> float:
-    """Delete for good what may not be restored any more; return the seconds until the next look.
+class Reclaims:
+    """Rounds through what may not be restored any more, a batch at a time: a process that is to end can."""
 
-    What was deleted while the option was set is reclaimed at its time, whatever the option is now.
-    """
-    refused = 0
-    while True:
-        skip, now = refused, zone.clock.now()
-        found = zone.store.read(
-            lambda tx, skip=skip, now=now: soft_deleted.due(  # type: ignore[misc]
-                tx, now, BATCH, skip
-            )
-        )
-        # What is refused stays the first that has waited: the next batch begins after it.
-        refused += sum(not _reclaim(zone, uuid) for uuid in found)
-        if len(found) < BATCH:
-            return PAUSE_S
+    def __init__(self, zone: Zone) -> None:
+        self._zone = zone
+        self._failed = 0
+
+    def step(self) -> float:
+        """Delete the next batch for good; return the seconds until the one after it.
+
+        What was deleted while the option was set is reclaimed at its time, whatever the option is now.
+        """
+        zone, skip, now = self._zone, self._failed, self._zone.clock.now()
+        found = zone.store.read(lambda tx: soft_deleted.due(tx, now, BATCH, skip))
+        # What fails stays the first that has waited: the next batch begins after it.
+        self._failed += sum(not _reclaim(zone, uuid) for uuid in found)
+        if len(found) == BATCH:
+            return 0.0
+        self._failed = 0
+        return PAUSE_S
 
 
 def _reclaim(zone: Zone, uuid: str) -> bool:
