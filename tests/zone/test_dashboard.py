@@ -930,28 +930,27 @@ def test_a_server_is_stopped_and_deleted(tree: Tree, node: Node, admin: Visitor)
     assert node.client().get("/servers").json["servers"] == []
 
 
-def test_a_deleted_server_is_restored_or_deleted_for_good_on_its_page(
-    tree: Tree, node: Node, admin: Visitor
-) -> None:
+def test_a_delete_of_a_server_is_taken_back_or_made_final(tree: Tree, node: Node, admin: Visitor) -> None:
+    # given a server that its owner may still restore
     node.zone.conf.set_override("reclaim_instance_interval", 600.0)
-    boot(tree, node)
-    first, second = (one["id"] for one in node.client().get("/servers").json["servers"])
-    for id in (first, second):
-        assert admin.post(f"/servers/{id}", do="delete").status_code == 303
-    PlayedAgent(node).converge()
-
-    page = admin.get(f"/servers/{first}").text
-    listed = admin.get("/servers").text
-    assert admin.post(f"/servers/{first}", do="restore").status_code == 303
-    assert admin.post(f"/servers/{second}", do="forceDelete").status_code == 303
-    PlayedAgent(node).converge()
-
-    assert "SOFT_DELETED" in page
-    assert "Delete for good" in page
-    assert first not in listed
-    assert "Delete for good" not in admin.get(f"/servers/{first}").text
-    assert [one["id"] for one in node.client().get("/servers").json["servers"]] == [first]
-    assert node.client().get(f"/servers/{second}").status == 404
+    boot(tree, node, count=1)
+    (server,) = node.client().get("/servers").json["servers"]
+    path = f"/servers/{server['id']}"
+    assert 'value="delete"' in admin.text(path)
+    assert admin.post(path, do="delete").status_code == 303
+    settle_with_agent(tree, node)
+    assert server["id"] in admin.text("/servers?status=SOFT_DELETED")
+    # when
+    assert "<option>restore</option>" in admin.text(path)
+    assert admin.post(path, do="restore").status_code == 303
+    settle_with_agent(tree, node)
+    # then
+    assert node.client().get(path).json["server"]["status"] == "ACTIVE"
+    # and
+    admin.post(path, do="delete")
+    assert 'value="forceDelete"' in admin.text(path) and 'value="delete"' not in admin.text(path)
+    assert admin.post(path, do="forceDelete").headers["Location"] == "/dashboard/servers"
+    assert node.client().get(path).status == 404
 
 
 def test_each_filter_of_the_servers_finds_them(tree: Tree, node: Node, admin: Visitor) -> None:

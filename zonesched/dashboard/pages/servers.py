@@ -28,9 +28,9 @@ ACTIONS: dict[str, Any] = {
     "unshelve": None,
     "confirmResize": None,
     "revertResize": None,
+    "restore": None,
     "lock": None,
     "unlock": None,
-    "restore": None,
 }
 """Actions of the form, each with its value."""
 
@@ -79,7 +79,7 @@ def act(visit: Visit) -> Redirect:
         visit.write("DELETE", f"/servers/{id}")
         return Redirect("/dashboard/servers")
     if asked == "forceDelete":
-        visit.write("POST", f"/servers/{id}/action", {asked: None})
+        visit.write("POST", f"/servers/{id}/action", {"forceDelete": None})
         return Redirect("/dashboard/servers")
     actions = ACTIONS | ADMIN_ACTIONS
     if asked not in actions:
