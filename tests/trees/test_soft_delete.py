@@ -162,6 +162,30 @@ def test_a_boot_is_deleted_as_long_as_all_its_servers_are(tree: Tree, node: Node
     assert state() == ("ACTIVE", {"ACTIVE": 1})
 
 
+def test_an_action_on_a_boot_leaves_out_what_its_owner_has_deleted(
+    tree: Tree, node: Node, agent: PlayedAgent
+) -> None:
+    # given
+    boot = {"name": "vm", "flavorRef": "small", "min_count": 3, "return_reservation_id": True}
+    made = node.client("member").post("/servers", {"server": boot})
+    path = f"/reservations/{made.json['reservation_id']}/action"
+    go_on(tree, agent)
+    deleted, *others = sorted(listed(node))
+    delete(node, deleted)
+    go_on(tree, agent)
+    # when
+    stopped = node.client("member").post(path, STOP).json
+    go_on(tree, agent)
+    statuses = {uuid: states_of(node, uuid)[0] for uuid in (deleted, *others)}
+    restored = node.client("member").post(path, RESTORE).json
+    go_on(tree, agent)
+    # then
+    assert stopped == {"accepted": 2, "refused": []}
+    assert statuses == {deleted: "SOFT_DELETED", **dict.fromkeys(others, "SHUTOFF")}
+    assert (restored["accepted"], sorted(one["uuid"] for one in restored["refused"])) == (1, others)
+    assert states_of(node, deleted)[0] == "ACTIVE"
+
+
 def test_a_repeated_delete_changes_nothing(tree: Tree, node: Node, agent: PlayedAgent) -> None:
     uuid = booted(tree, agent)
     delete(node, uuid)

@@ -91,7 +91,7 @@ def act(zone: Zone, caller: Caller, uuid: str, asked: AskedAction) -> None:
 def act_on_boot(
     zone: Zone, caller: Caller, reservation_id: str, asked: AskedAction, sender_id: str = ""
 ) -> tuple[int, list[RefusedAction]]:
-    """Take an action on all instances of a boot that are not deleted.
+    """Take an action on all instances of a boot that are not deleted, RESTORE also on soft-deleted ones.
 
     Returns how many took it, and the refusals. Raises what `boot_scope` and `existing` raise, and BadRequest
     for a rebuild's image.
@@ -232,6 +232,9 @@ def _take_living(zone: Zone, caller: Caller, uuids: Sequence[str], asked: Asked,
     locks.instances(tx, uuids)
     rows = instances.read_by_uuid(tx, uuids)
     living = [rows[uuid] for uuid in uuids if rows[uuid].status is not InstanceStatus.DELETED]
+    if asked is not Action.RESTORE:
+        states = {uuid: stored.state for uuid, stored in instance_states.read(tx, uuids).items()}
+        living = [row for row in living if not is_soft_deleted(row.status, states.get(row.uuid, NEW))]
     return _take(zone, tx, caller, living, asked)
 
 
