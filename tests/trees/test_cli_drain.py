@@ -19,6 +19,7 @@ from tests.builders.tree import Tree, a_host
 from tests.builders.wsgi_transport import Dead
 from zonesched.cli.host_drain import Progress
 from zonesched.cli.session import Session
+from zonesched.model.task_state import MOVING
 
 pytestmark = pytest.mark.once
 
@@ -60,16 +61,18 @@ class Scene:
 
     def work(self) -> None:
         """Do all the work that is due in the zone and its agent."""
-        moving = [server for server in self.servers() if server["status"] == "RESIZE"]
+        moving = [server for server in self.servers() if server["OS-EXT-STS:task_state"] == MOVING]
         self.most_moving = max(self.most_moving, len(moving))
         self.tree.settle(1)
         self.agent.converge()
 
     def servers(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = (
-            self.node.client().get("/servers/detail?all_tenants=true").json["servers"]
-        )
-        return found
+        """All servers, those that may be restored as well."""
+        lists = [
+            self.node.client().get(f"/servers/detail?all_tenants=true{more}").json["servers"]
+            for more in ("", "&status=SOFT_DELETED")
+        ]
+        return [*lists[0], *lists[1]]
 
     def by_host(self) -> Counter[str]:
         return Counter(server["OS-EXT-SRV-ATTR:host"] for server in self.servers())
@@ -209,9 +212,13 @@ def test_a_zone_that_is_away_for_a_while_ends_no_drain(scene: Scene) -> None:
     assert scene.by_host() == {"h2": 3}
 
 
-def test_a_move_that_others_asked_for_is_waited_for_and_counts(scene: Scene) -> None:
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_a_move_that_others_asked_for_is_waited_for_and_counts(scene: Scene, is_deleted: bool) -> None:
     ids = scene.with_servers(3)
     last = sorted(ids)[-1]
+    if is_deleted:
+        scene.node.zone.conf.set_override("reclaim_instance_interval", 600.0)
+        assert scene.node.client().delete(f"/servers/{last}").status == 204
     scene.node.client().post(f"/servers/{last}/action", {"migrate": None})
 
     assert scene.command("host", "drain", "h1", "--parallel", "1") == 0

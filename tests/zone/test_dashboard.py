@@ -848,6 +848,9 @@ def test_a_second_request_leaves_all_alone_that_move_already(tree: Tree, node: N
     tree.register("zone", [a_host("large", vcpus=300)])
     boot(tree, node, count=205)
     tree.register("zone", [a_host("other", vcpus=300)])
+    node.zone.conf.set_override("reclaim_instance_interval", 600.0)
+    (deleted, *_) = node.client().get("/servers").json["servers"]
+    assert node.client().delete(f"/servers/{deleted['id']}").status == 204
     (large,) = node.client().get("/os-hypervisors?hypervisor_hostname_pattern=large").json["hypervisors"]
     page = admin.post(f"/hosts/{large['id']}", do="drain").text
     assert "205 instances were asked to move away." in page

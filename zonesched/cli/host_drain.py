@@ -122,7 +122,9 @@ class Drain:
     def resume(self) -> None:
         """Find the instances that move already, which count among those that may move at a time."""
         params = {"all_tenants": "true", "host": self.host_name, "task_state": MOVING}
-        self.moving = {one["id"] for one in pages(self.session, "/servers/detail", "servers", params)}
+        # A list has deleted ones, which may be restored, for their status alone.
+        for asked in (params, {**params, "status": "SOFT_DELETED"}):
+            self.moving |= {one["id"] for one in pages(self.session, "/servers/detail", "servers", asked)}
 
     def look(self) -> Seen:
         """Look at the host once, and ask as many of its instances to move as may."""

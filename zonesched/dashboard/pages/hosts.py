@@ -10,6 +10,7 @@ from zonesched.dashboard.pages import heat
 from zonesched.dashboard.visit import Page, Redirect, Result, Visit
 from zonesched.errors import BadRequest, NotFound, ZoneschedError
 from zonesched.model.page_link import next_marker
+from zonesched.model.shown_status import Status
 from zonesched.model.task_state import MOVING
 
 PAGE = 50
@@ -134,9 +135,10 @@ def _servers(visit: Visit, host_name: str) -> Sequence[Mapping[str, Any]]:
 
 def _moving(visit: Visit, host_name: str) -> set[str]:
     """Return the ids of all servers that are on their way from a host to another one."""
-    found = visit.read_all(
-        "/servers/detail", "servers", host=host_name, task_state=MOVING, all_tenants="true"
-    )
+    asked = {"host": host_name, "task_state": MOVING, "all_tenants": "true"}
+    found = visit.read_all("/servers/detail", "servers", **asked)
+    # A list has them for their status alone.
+    found += visit.read_all("/servers/detail", "servers", **asked, status=Status.SOFT_DELETED.value)
     return {server["id"] for server in found}
 
 
