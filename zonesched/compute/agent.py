@@ -273,7 +273,8 @@ class Agent:
         fetched = self._fetch_known()
         self._take([fetched])
         before = {key: one for key, one in self._listed.items() if key in self.state.instances}
-        self._listed = before | {one.key: Listed(one.host, one.flavor) for one in fetched.wanted}
+        # A zone that was restored from a copy may tell another flavor of what was built.
+        self._listed = {one.key: Listed(one.host, one.flavor) for one in fetched.wanted} | before
         self._asked_consoles = fetched.consoles
         self._fetch_at = self._clock.monotonic() + self._rhythm.poll_s
         self.note_heartbeat()

@@ -17,7 +17,8 @@ from zonesched.model.placement import LIVING_STATUSES, BuildState, InstanceChang
 from zonesched.model.request_spec import Flavor
 from zonesched.services.children.changes import note_states
 from zonesched.services.life.given_back import in_own_terms
-from zonesched.services.life.observing import observe_on_hosts
+from zonesched.services.life.instance_requests import requests_of
+from zonesched.services.life.observing import count_images_and_flavors, observe_on_hosts
 from zonesched.store import claims, instance_states, instances, moves
 from zonesched.store.instance_states import StoredState
 from zonesched.store.instances import Instance
@@ -30,7 +31,7 @@ CHUNK = 500
 def note(tx: Transaction, change: int, zone_uuid: str, found: Sequence[Found], now: float) -> None:
     """Note the states of the instances that live where they were found; all are locked.
 
-    Agents do not tell images, and parents tell those of theirs.
+    Agents tell flavors and no images, and parents tell the images of theirs.
     """
     for some in claims.chunks(found, CHUNK):
         rows = instances.read_by_uuid(tx, sorted({one.uuid for one in some}))
@@ -39,6 +40,7 @@ def note(tx: Transaction, change: int, zone_uuid: str, found: Sequence[Found], n
         on_hosts = [one for one in there if one.kind is Kind.AGENT]
         _forget_images(tx, [one for one in on_hosts if rows[one.uuid].caller_id != zone_uuid])
         _note_of_agents(tx, change, on_hosts, built_at, now)
+        _note_flavors(tx, change, on_hosts, built_at)
         _note_of_children(tx, change, [one for one in there if one.kind is Kind.CHILD], built_at, now)
 
 
@@ -66,6 +68,33 @@ def _note_of_agents(
     seen = [(one.uuid, one.observed) for one in found if one.observed is not None]
     if seen:
         observe_on_hosts(tx, change, seen, built_at, now)
+
+
+def _note_flavors(
+    tx: Transaction, change: int, found: Sequence[Found], built_at: Mapping[str, float]
+) -> None:
+    """Note the flavors that agents know better than these rows, which tell them theirs from now on.
+
+    A move that goes on may end at its old place, whose flavor is known.
+    """
+    told = {one.uuid: one for one in found if one.flavor is not None}
+    specs, living = requests_of(tx, sorted(told)), moves.living(tx, sorted(told))
+    before = instance_states.read(tx, sorted(told))
+    changed: list[StoredState] = []
+    for uuid, spec in specs.items():
+        row = before.get(uuid) or StoredState(uuid, built_at=built_at[uuid])
+        state, there, move = row.state, told[uuid].flavor, living.get(uuid)
+        assert there is not None
+        is_resized = state.is_resizing or state.observed.resizes.is_open
+        known = [state.flavor, state.desired.flavor] if is_resized else [state.flavor]
+        goes_on = move is not None and move.to_number == told[uuid].number
+        if there in [flavor_of(one, spec.flavor) for one in known] or (goes_on and not is_resized):
+            continue
+        desired = replace(state.desired, flavor=there)
+        state = replace(state, desired=desired, flavor=state.flavor if goes_on else there)
+        changed.append(replace(row, state=state))
+    instance_states.write(tx, changed, before.keys())
+    count_images_and_flavors(tx, change, before, changed)
 
 
 def _note_of_children(
