@@ -59,10 +59,12 @@ def decided(
     rows: Sequence[int] = (),
     *,
     leaving: Sequence[int] = (),
+    parked: Sequence[int] = (),
     is_root: bool = False,
 ) -> list[str]:
     places = {(UUID, number): a_place(number) for number in rows}
     places |= {(UUID, number): a_place(number, S.RELEASING) for number in leaving}
+    places |= {(UUID, number): a_place(number, S.PARKED) for number in parked}
     decisions = decide(here, {UUID: there} if there else {}, places, ZONE, is_root=is_root)
     return [type(one).__name__ for one in decisions]
 
@@ -89,6 +91,14 @@ def test_an_earlier_place_that_the_rows_have_as_well_is_as_they_say() -> None:
 
     assert decided([here], [found(1), found(2)], rows=[1, 2]) == ["Kept", "Kept"]
     assert decided([here], [found(1), found(2)]) == ["Kept", "Unwanted"]
+
+
+def test_what_is_built_at_its_new_place_and_is_kept_at_the_old_one_no_more_has_been_confirmed() -> None:
+    here = known(ACTIVE, S.CONFIRMED, number=2)
+
+    assert decided([here], [found(2)], rows=[2], parked=[1]) == ["Confirmed"]
+    assert decided([here], [found(1), found(2)], rows=[2], parked=[1]) == ["Kept", "Kept"]
+    assert decided([here], [replace(found(2), status=BUILD)], rows=[2], parked=[1]) == ["Kept"]
 
 
 def test_an_earlier_place_that_the_rows_lack_ends_once_an_agent_has_built_a_later_one() -> None:

@@ -3,6 +3,7 @@
     rows have it     found                         decision
     living           at its present place          Kept
                      and at another of the rows    Kept: of a move under way, or to end there
+                     and at no place before it     Confirmed: the resize that keeps one by the rows
     living           at another place              Moved
                      and at another of the rows    Kept: to end there, if an agent has built it
                      and before at one they lack   Unwanted, if an agent has built it
@@ -80,6 +81,14 @@ class Moving:
 
 
 @dataclass(frozen=True)
+class Confirmed:
+    """It is where the rows have it, and no longer where they keep what it was before its move."""
+
+    known: Known
+    found: Found
+
+
+@dataclass(frozen=True)
 class Ended:
     known: Known
 
@@ -100,7 +109,7 @@ class Unclaimed:
     found: Found
 
 
-Decision = Kept | Moved | Moving | Ended | Adopted | Unwanted | Unclaimed
+Decision = Kept | Moved | Moving | Confirmed | Ended | Adopted | Unwanted | Unclaimed
 
 
 def decide(
@@ -126,7 +135,7 @@ def decide(
         if there := [place for place in credible.get(uuid, ()) if not _is_left(rows, place, one.place)]:
             later = _of_later_attempt(one, there)
             present[uuid] = _present(one.place, later or there)
-            decision = _of_known(one, present[uuid], there)
+            decision = _of_known(one, present[uuid], there, rows)
             if later or not isinstance(decision, Moved) or _is_built(present[uuid]):
                 settled.add(uuid)
             yield decision
@@ -212,15 +221,27 @@ def _of_unknown(found: Found, rows: Mapping[tuple[str, int], Placement], own: st
     return Unclaimed(found)
 
 
-def _of_known(known: Known, found: Found, every: Sequence[Found]) -> Decision:
+def _of_known(
+    known: Known, found: Found, every: Sequence[Found], rows: Mapping[tuple[str, int], Placement]
+) -> Decision:
     place = known.place
     if place is not None and _is_at(place, found) and place.state in STAYS:
-        return Kept(found)
+        has_left = _is_built(found) and _has_left_parked(place, every, rows)
+        return Confirmed(known, found) if has_left else Kept(found)
     if place is not None and place.state is PlacementState.CONFIRMED and found.kind is Kind.AGENT:
         for old in every:
             if _is_at(place, old) and _is_built(old):
                 return Moving(known, found, old)
     return Moved(known, found)
+
+
+def _has_left_parked(
+    place: Placement, every: Sequence[Found], rows: Mapping[tuple[str, int], Placement]
+) -> bool:
+    """Tell whether an instance is not where the rows keep what it was before: its agent has ended that."""
+    there = {one.number for one in every}
+    before = [rows.get((place.uuid, number)) for number in range(1, place.number) if number not in there]
+    return any(one is not None and one.state is PlacementState.PARKED for one in before)
 
 
 def _is_undecided(known: Known, zone_uuid: str) -> bool:

@@ -6,7 +6,7 @@ import math
 
 from zonesched.model.move_steps import MoveKind, MoveState
 from zonesched.model.placement import InstanceStatus, PlacementState
-from zonesched.services.life import moving
+from zonesched.services.life import moving, resizing
 from zonesched.services.life.observing import UNSURPRISING
 from zonesched.services.recovery.decision import Known
 from zonesched.services.zone import Zone
@@ -48,6 +48,20 @@ def finish(tx: Transaction, change: int, known: Known, found: Found, now: float)
     # A resize that has ended since was confirmed, reverted or lost: its repair tells by the claims.
     if move.kind is MoveKind.MIGRATION:
         moving.end(tx, change, _arriving(tx, move, found, now, math.inf), MoveState.DONE, "", now)
+
+
+def confirm(tx: Transaction, change: int, found: Found, now: float) -> None:
+    """Leave the old place of a move to where an instance was found; a resize counts as confirmed."""
+    places = placements.read_by_uuid(tx, [found.uuid])
+    parked = [p for p in places if p.state is PlacementState.PARKED and p.number < found.number]
+    placements.move_all(tx, change, parked, PlacementState.RELEASING, reason="moved")
+    move = moves.living(tx, [found.uuid]).get(found.uuid)
+    if move is not None and move.to_number == found.number:
+        if move.kind is MoveKind.MIGRATION:
+            moving.end(tx, change, move, MoveState.DONE, "", now)
+        elif moves.step(tx, move, state=MoveState.DONE, updated_at=now) is not None:
+            audit_moves.recount(tx, found.uuid)
+            resizing.end_without_move(tx, change, found.uuid, now)
 
 
 def _arriving(tx: Transaction, move: Move, found: Found, now: float, due_at: float) -> Move:

@@ -16,6 +16,7 @@ from zonesched.services.recovery import found_states, shown
 from zonesched.services.recovery.decision import (
     NOT_SENT,
     Adopted,
+    Confirmed,
     Decision,
     Kept,
     Known,
@@ -42,7 +43,7 @@ KINDS = (
 )
 CHUNK = 500
 _AS_ROWS = (Kept, Unwanted)
-_PLACED = (Kept, Moved, Moving, Adopted)
+_PLACED = (Kept, Moved, Moving, Confirmed, Adopted)
 
 
 def inconsistencies(zone_uuid: str, tx: Transaction) -> list[Inconsistency]:
@@ -79,8 +80,8 @@ def settle(zone: Zone, tx: Transaction, change: int, now: float) -> list[RepairR
         work.give_back(one)
     results = [work.settled(one) for one in decisions if not isinstance(one, _AS_ROWS)]
     # The copy may be older than an agent's first call for what it has.
-    agent_work.note_fetched(tx, [one.found.uuid for one in decisions if isinstance(one, Kept)])
-    recovery.forget(tx, [one.found for one in decisions if isinstance(one, _AS_ROWS)])
+    agent_work.note_fetched(tx, [one.found.uuid for one in decisions if isinstance(one, Kept | Confirmed)])
+    recovery.forget(tx, [one.found for one in decisions if isinstance(one, (*_AS_ROWS, Confirmed))])
     placed = [one.found for one in decisions if isinstance(one, _PLACED)]
     found_states.note(tx, change, zone.uuid, placed, now)
     recovery.forget_children(tx)

@@ -18,7 +18,7 @@ from zonesched.model.request_spec import RequestSpec
 from zonesched.services.life.shelving import note_offloaded, rest_again
 from zonesched.services.placing.placement_moves import end_unwanted
 from zonesched.services.recovery import found_states, moves_found, shown
-from zonesched.services.recovery.decision import Adopted, Decision, Ended, Known, Moved, Moving
+from zonesched.services.recovery.decision import Adopted, Confirmed, Decision, Ended, Known, Moved, Moving
 from zonesched.services.zone import Zone
 from zonesched.store import (
     agent_work,
@@ -80,6 +80,9 @@ class Settling:
                     self._move(known, replace(there, status=InstanceStatus.ACTIVE))
                     moves_found.go_on(self.zone, self.tx, self.change, known, there, self.now)
                     return Repaired(found, "its move goes on to where it was found")
+                case Confirmed(_, there):
+                    moves_found.confirm(self.tx, self.change, there, self.now)
+                    return Repaired(found, "its move is done, and the claims of its old place are released")
                 case Adopted(there, named):
                     self._adopt(there, named)
                     return Repaired(found, "it is adopted, with its claims")
@@ -109,8 +112,15 @@ class Settling:
         return InstanceStatus.ERROR if is_own else InstanceStatus.DELETED
 
     def _leave_all_but(self, known: Known, *staying: int) -> None:
-        places = placements.read_by_uuid(self.tx, [known.instance.uuid])
-        others = [p for p in places if p.number not in staying and p.state in WANTED]
+        uuid = known.instance.uuid
+        there = {one.number for one in recovery.found_of(self.tx, [uuid])[uuid]}
+        # What was kept where it is no more is of no use for a move, either.
+        left = [
+            p
+            for p in placements.read_by_uuid(self.tx, [uuid])
+            if p.state in WANTED or (p.state is State.PARKED and p.number not in there)
+        ]
+        others = [p for p in left if p.number not in staying]
         end_unwanted(self.tx, self.change, others, self.now, "found_elsewhere")
 
     def _move(self, known: Known, found: Found) -> None:

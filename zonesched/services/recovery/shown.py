@@ -5,6 +5,7 @@ from __future__ import annotations
 from zonesched.model.inconsistency import Inconsistency, OfFound, OfInstance, OfNeighbour
 from zonesched.services.recovery.decision import (
     Adopted,
+    Confirmed,
     Decision,
     Ended,
     Kept,
@@ -43,6 +44,10 @@ def of_decision(decision: Decision) -> Inconsistency:
             return Inconsistency(
                 "restored_instance_elsewhere", subject, f"{found.kind.value} {found.holder_id} has it"
             )
+        case Confirmed(known, found):
+            subject = OfInstance(known.instance.uuid, known.instance.caller_id)
+            where = f"{found.kind.value} {found.holder_id} has it at its new place alone"
+            return Inconsistency("restored_instance_elsewhere", subject, where)
         case Adopted(found) | Kept(found) | Unwanted(found):
             return Inconsistency(
                 "instance_unknown_here", _subject(found), "no row here has it, and its owner is known"

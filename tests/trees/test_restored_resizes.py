@@ -1,4 +1,4 @@
-"""Servers that were resized since the copy, from which their zone is put back again and again."""
+"""Servers that were resized since the copy from which their zone is put back, once or more."""
 
 from __future__ import annotations
 
@@ -178,4 +178,53 @@ def test_a_resize_that_is_built_after_the_first_restore_keeps_its_claims_after_t
     scene.recovered("leaf")
     # then
     assert scene.claimed_vcpus("leaf") == 4
+    nothing_is_wrong(scene.tree)
+
+
+@pytest.mark.parametrize("owner", ["root", "region", "leaf"])
+@pytest.mark.parametrize("is_built", [True, False], ids=["built at the copy", "being built at the copy"])
+def test_a_resize_that_was_confirmed_since_the_copy_is_over_and_is_not_reverted(
+    scene: Scene, owner: str, is_built: bool
+) -> None:
+    # given a copy of when both places of a resized server were kept, and a confirm since
+    (uuid,) = scene.booted(1, owner)
+    if not is_built:
+        scene.agents["leaf"].builds(seconds=300.0)
+    assert scene.admin(owner).post(f"/servers/{uuid}/action", RESIZE).status == 202
+    scene.work(2 if not is_built else 8)
+    copy = scene.copy("leaf")
+    scene.agents["leaf"].builds()
+    scene.tree.clock.advance(300.0)
+    scene.work(8)
+    done(scene, owner, uuid, CONFIRM)
+    (there,) = scene.agents["leaf"].running
+    # when
+    found = restored_twice(scene, "leaf", copy, uuid)
+    # then
+    assert found == [(4, ("ACTIVE", "large"), "large")] * 2
+    assert shown(scene, owner, uuid) == ("ACTIVE", "large")
+    # and its owner cannot revert it to what its old host has deleted
+    assert scene.admin(owner).post(f"/servers/{uuid}/action", REVERT).status == 409
+    scene.work(8)
+    assert scene.agents["leaf"].running == {there}
+    done(scene, owner, uuid, RESIZE_AGAIN, CONFIRM)
+    assert shown(scene, owner, uuid) == ("ACTIVE", "larger")
+    nothing_is_wrong(scene.tree)
+
+
+def test_what_a_restored_zone_keeps_for_a_resize_that_is_over_claims_nothing_after_its_recovery(
+    scene: Scene,
+) -> None:
+    # given a copy of when a resize waited for its owner, who confirmed it, and another one that waits now
+    (uuid,) = scene.booted(1, "leaf")
+    done(scene, "leaf", uuid, RESIZE)
+    copy = scene.copy("leaf")
+    done(scene, "leaf", uuid, CONFIRM, RESIZE_AGAIN)
+    # when
+    scene.restore("leaf", copy)
+    scene.recovered("leaf")
+    scene.work(8)
+    # then
+    assert (scene.claimed_vcpus("leaf"), shown(scene, "leaf", uuid)) == (6, ("ACTIVE", "larger"))
+    assert scene.audit("leaf") == []
     nothing_is_wrong(scene.tree)
