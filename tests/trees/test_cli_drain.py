@@ -16,7 +16,7 @@ from tests.builders.command import TreeCommand
 from tests.builders.played_agent import PlayedAgent
 from tests.builders.scenes import built_once
 from tests.builders.tree import Tree, a_host
-from tests.builders.wsgi_transport import Dead
+from tests.builders.wsgi_transport import Dead, LostReply, Refuse, Tamper
 from zonesched.cli.host_drain import Progress
 from zonesched.cli.session import Session
 from zonesched.model.task_state import MOVING
@@ -193,6 +193,37 @@ def test_a_zone_that_goes_away_meanwhile_leaves_the_word_how_to_go_on(scene: Sce
     assert "cannot be reached (zone_unreachable)" in said
     assert scene.command("host", "drain", "h1") == 0
     assert scene.by_host() == {"h2": 3}
+
+
+@pytest.mark.parametrize("is_interrupted", [True, False], ids=["Ctrl-C", "no answer"])
+def test_a_host_that_was_disabled_without_an_answer_leaves_the_word_how_to_go_on(
+    scene: Scene, is_interrupted: bool
+) -> None:
+    # given a zone that disables the host, of which the command does not hear
+    scene.with_servers(3)
+
+    def interrupt(body: bytes) -> bytes:
+        raise KeyboardInterrupt
+
+    fault = Tamper(method="PUT", change=interrupt) if is_interrupted else LostReply(method="PUT")
+    scene.tree.network.fault(scene.node.url, fault)
+    # when
+    code = scene.command("host", "drain", "h1")
+    said = scene.command.err
+    scene.tree.network.heal(scene.node.url)
+    # then
+    assert (code, scene.host()["status"]) == (130 if is_interrupted else 3, "disabled")
+    assert "h1 may be disabled: zonesched host drain h1 goes on, zonesched service enable h1 ends it" in said
+    assert scene.moves_asked() == [0] * 3
+    assert scene.command("host", "drain", "h1") == 0
+    assert scene.by_host() == {"h2": 3}
+
+
+def test_a_host_that_may_not_be_disabled_is_said_to_be_nothing_else(scene: Scene) -> None:
+    scene.tree.network.fault(scene.node.url, Refuse(method="PUT"))
+
+    assert scene.command("host", "drain", "h1") != 0
+    assert "disabled" not in scene.command.err
 
 
 def test_a_zone_that_is_away_for_a_while_ends_no_drain(scene: Scene) -> None:

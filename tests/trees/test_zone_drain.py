@@ -14,7 +14,7 @@ from tests.builders.command import TreeCommand
 from tests.builders.crashes import Seams
 from tests.builders.scenes import built_once
 from tests.builders.tree import Answer, Tree, a_host
-from tests.builders.wsgi_transport import Dead, LostReply
+from tests.builders.wsgi_transport import Dead, LostReply, Tamper
 from tests.trees.test_actions_in_tree import Scene, a_scene
 from tests.trees.test_migrate import a_server_below
 from tests.trees.test_shelve_in_tree import differences, full, places, zone_of
@@ -597,6 +597,27 @@ def test_a_zone_that_goes_away_meanwhile_leaves_the_word_how_to_go_on(
     assert "cannot be reached (zone_unreachable)" in run.command.err
     scene.tree.network.heal(url)
     run.meanwhile = lambda: None
+    assert run("--watch", "--parallel", "5") == 0
+
+
+@pytest.mark.parametrize("is_interrupted", [True, False], ids=["Ctrl-C", "no answer"])
+def test_a_child_that_was_disabled_without_an_answer_leaves_the_word_how_to_go_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], is_interrupted: bool
+) -> None:
+    scene = with_room(tmp_path)
+    run = Drains(scene, capsys)
+    url = scene.tree.nodes["root"].url
+
+    def interrupt(body: bytes) -> bytes:
+        raise KeyboardInterrupt
+
+    fault = Tamper(method="PUT", change=interrupt) if is_interrupted else LostReply(method="PUT")
+    scene.tree.network.fault(url, fault)
+    code = run("--watch", "--parallel", "5")
+    scene.tree.network.heal(url)
+
+    assert (code, child(scene)["state"]) == (130 if is_interrupted else 3, "disabled")
+    assert "region may be disabled: zonesched zone drain region --watch goes on" in run.command.err
     assert run("--watch", "--parallel", "5") == 0
 
 

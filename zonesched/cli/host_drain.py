@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 import click
 
@@ -49,20 +49,35 @@ def drain(session: Session, name_or_id: str, parallel: int, reason: str) -> None
     id, name = str(host["id"]), str(host["hypervisor_hostname"])
     if reason or host["status"] != "disabled":
         change = {"status": "disabled"} | ({"disabled_reason": reason} if reason else {})
-        session.call("PUT", f"/os-services/{id}", change)
+        disable(session, f"/os-services/{id}", change, _how_to_go_on(name, "may be disabled"))
     progress = Progress(sys.stderr)
     try:
         drained = _drain(session, Drain(session, id, name, parallel), progress)
     except (KeyboardInterrupt, ZoneCallError) as stop:
         progress.end()
-        click.echo(_how_to_go_on(name), err=True)
-        if isinstance(stop, ZoneCallError):
-            raise
-        sys.exit(130)
+        end(stop, _how_to_go_on(name, "stays disabled"))
     progress.end()
     _print(session, drained)
     if not drained.is_empty:
         sys.exit(1)
+
+
+def disable(session: Session, path: str, change: Mapping[str, Any], how_to_go_on: str) -> None:
+    """Make the call that disables what is drained; without its answer that may be done, or not."""
+    try:
+        session.call("PUT", path, change)
+    except ZoneRefused:
+        raise
+    except (KeyboardInterrupt, ZoneCallError) as stop:
+        end(stop, how_to_go_on)
+
+
+def end(stop: KeyboardInterrupt | ZoneCallError, how_to_go_on: str) -> NoReturn:
+    """End a drain that was stopped. Raises the error that has stopped it."""
+    click.echo(f"zonesched: stopped: {how_to_go_on}", err=True)
+    if isinstance(stop, ZoneCallError):
+        raise stop
+    sys.exit(130)
 
 
 @dataclass(frozen=True)
@@ -268,8 +283,8 @@ def _print(session: Session, drained: Seen) -> None:
         )
 
 
-def _how_to_go_on(name: str) -> str:
+def _how_to_go_on(name: str, state: str) -> str:
     return (
-        f"zonesched: stopped: no further instance is asked to move, those that move already go on. {name}"
-        f" stays disabled: zonesched host drain {name} goes on, zonesched service enable {name} ends it"
+        f"no further instance is asked to move, those that move already go on. {name} {state}:"
+        f" zonesched host drain {name} goes on, zonesched service enable {name} ends it"
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from zonesched.cli.host_drain import COLUMNS, Left, Progress
+from zonesched.cli.host_drain import COLUMNS, Left, Progress, disable, end
 from zonesched.cli.lookup import find
 from zonesched.cli.output import check_list_options, print_list
 from zonesched.cli.polling import poll
@@ -41,9 +41,10 @@ def drain(session: Session, name_or_id: str, parallel: int, watch: bool) -> None
     """
     check_list_options(session, COLUMNS)
     child = find(session, "/zones/detail", "zones", name_or_id)
-    if child["state"] != "disabled":
-        session.call("PUT", f"/zones/{child['id']}", {"zone": {"state": "disabled"}})
     work = Drain(session, str(child["id"]), str(child["name"]), parallel)
+    if child["state"] != "disabled":
+        change = {"zone": {"state": "disabled"}}
+        disable(session, f"/zones/{work.child_id}", change, _how_to_go_on(work.name, "may be disabled"))
     progress = Progress(sys.stderr)
     try:
         has_ended = work.look(progress)
@@ -52,15 +53,7 @@ def drain(session: Session, name_or_id: str, parallel: int, watch: bool) -> None
             has_ended = poll(session, work.look, progress)
     except (KeyboardInterrupt, ZoneCallError) as stop:
         progress.end()
-        click.echo(
-            f"zonesched: stopped: those that are leaving go on. {work.name} stays disabled:"
-            f" zonesched zone drain {work.name} --watch goes on,"
-            f" zonesched zone set {work.name} --state enabled ends it",
-            err=True,
-        )
-        if isinstance(stop, ZoneCallError):
-            raise
-        sys.exit(130)
+        end(stop, _how_to_go_on(work.name, "stays disabled"))
     progress.end()
     rows = [vars(left) for left in work.staying]
     if rows or not session.is_plain_table:
@@ -70,6 +63,13 @@ def drain(session: Session, name_or_id: str, parallel: int, watch: bool) -> None
     if session.is_plain_table:
         left = "is empty" if work.is_empty else f"has {work.left} instances left: --watch goes on"
         click.echo(f"{work.name} {left}")
+
+
+def _how_to_go_on(name: str, state: str) -> str:
+    return (
+        f"those that are leaving go on. {name} {state}: zonesched zone drain {name} --watch goes on,"
+        f" zonesched zone set {name} --state enabled ends it"
+    )
 
 
 @dataclass
