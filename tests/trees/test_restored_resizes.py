@@ -222,9 +222,11 @@ def test_what_a_restored_zone_keeps_for_a_resize_that_is_over_claims_nothing_aft
     done(scene, "leaf", uuid, CONFIRM, RESIZE_AGAIN)
     # when
     scene.restore("leaf", copy)
-    scene.recovered("leaf")
+    found = scene.recovered("leaf")[0]
     scene.work(8)
-    # then
+    # then the operator reads on which host it is
+    host = scene.admin("leaf").get(f"/servers/{uuid}").json["server"]["OS-EXT-SRV-ATTR:host"]
+    assert found["detail"] == f"agent agent on host {host} has it"
     assert (scene.claimed_vcpus("leaf"), shown(scene, "leaf", uuid)) == (6, ("ACTIVE", "larger"))
     assert scene.audit("leaf") == []
     nothing_is_wrong(scene.tree)

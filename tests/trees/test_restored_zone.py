@@ -635,6 +635,10 @@ def test_what_no_row_and_no_parent_has_runs_on_until_the_operator_ends_it(scene:
     assert [line["kind"] for line in done] == ["instance_unknown_here", "recovery_open"]
     assert [line["kind"] for line in listed] == ["instance_unknown_here"]
     assert sorted(host["status"] for host in hosts) == ["disabled", "enabled"]
+    # and its operator reads whose agent has it, and which host takes no more
+    (closed,) = (host["hypervisor_hostname"] for host in hosts if host["status"] == "disabled")
+    (uuid,) = lost
+    assert listed[0]["subject"] == f"instance {uuid} place 1 at agent agent on host {closed}"
     scene.repair("leaf", delete_unknown=True)
     scene.work()
     assert scene.agents["leaf"].uuids() == set()

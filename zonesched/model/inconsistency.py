@@ -107,15 +107,14 @@ class OfNeighbour:
 
 @dataclass(frozen=True)
 class OfFound:
-    """An instance that an agent or a child has, by the number of its place here."""
+    """An instance that an agent or a child has, by the number of its place here; `holder`: in words."""
 
-    kind: str
-    holder_id: str
+    holder: str
     uuid: str
     number: int
 
     def __str__(self) -> str:
-        return f"instance {self.uuid} place {self.number} at {self.kind} {self.holder_id}"
+        return f"instance {self.uuid} place {self.number} at {self.holder}"
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,14 @@ _OF_UUIDS = Prepared(
         _named.reservation_id,
         _named.spec,
         _named.is_disputed,
+        t.services.c.name.label("service"),
+        t.children.c.name.label("child"),
+        t.hosts.c.name.label("host"),
     )
     .outerjoin(t.named_instances, _named.uuid == _found.uuid)
+    .outerjoin(t.services, t.services.c.id == _found.holder_id)
+    .outerjoin(t.children, t.children.c.id == _found.holder_id)
+    .outerjoin(t.hosts, t.hosts.c.id == _found.host_id)
     .where(one_of(_found.uuid, "uuids"))
     .order_by(_found.uuid, _found.number, _found.holder_id)
 )
@@ -91,6 +97,7 @@ class Found:
     `number`: of its placement here. `named`: by the parent that names it; None where none does, or several.
     `observed`: its last report; None where there was none. `moves`: in its child. `given_back`: by a child,
     where rows here lack the instance or what was done to it. `flavor`: by an agent, None where unknown.
+    `holder`, `host`: the names of who has it, where rows have them, and of its host.
     """
 
     kind: Kind
@@ -104,6 +111,8 @@ class Found:
     moves: MoveCounts = NO_MOVES
     given_back: GivenBack | None = None
     flavor: Flavor | None = None
+    holder: str = ""
+    host: str = ""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -342,4 +351,6 @@ def _from_row(row: Any) -> Found:
         MoveCounts(row.moves_begun, row.moves_ended),
         None if row.given_back is None else given_back_from_text(row.given_back),
         None if row.flavor is None else flavor_from_wire(orjson.loads(row.flavor)),
+        row.service or row.child or "",
+        row.host or "",
     )

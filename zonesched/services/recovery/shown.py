@@ -41,12 +41,10 @@ def of_decision(decision: Decision) -> Inconsistency:
             return Inconsistency("restored_instance_gone", subject, "neither an agent nor a child has it")
         case Moved(known, found) | Moving(known, found):
             subject = OfInstance(known.instance.uuid, known.instance.caller_id)
-            return Inconsistency(
-                "restored_instance_elsewhere", subject, f"{found.kind.value} {found.holder_id} has it"
-            )
+            return Inconsistency("restored_instance_elsewhere", subject, f"{_holder(found)} has it")
         case Confirmed(known, found):
             subject = OfInstance(known.instance.uuid, known.instance.caller_id)
-            where = f"{found.kind.value} {found.holder_id} has it at its new place alone"
+            where = f"{_holder(found)} has it at its new place alone"
             return Inconsistency("restored_instance_elsewhere", subject, where)
         case Adopted(found) | Kept(found) | Unwanted(found):
             return Inconsistency(
@@ -59,4 +57,10 @@ def of_decision(decision: Decision) -> Inconsistency:
 
 
 def _subject(found: Found) -> OfFound:
-    return OfFound(found.kind.value, found.holder_id, found.uuid, found.number)
+    return OfFound(_holder(found), found.uuid, found.number)
+
+
+def _holder(found: Found) -> str:
+    """Return who has it, by the names that operators give to commands; by the id where its row is gone."""
+    holder = f"{found.kind.value} {found.holder or found.holder_id}"
+    return f"{holder} on host {found.host}" if found.host else holder
