@@ -71,8 +71,6 @@ _RECLAIMS = Prepared(
     sa.update(t.instance_states)
     .where(
         sa.text("reclaim_at > 0"),
-        # Not where a schema that lacked it has noted the delete.
-        _state.reclaim_after > 0,
         _state.reclaim_at > sa.bindparam("now", type_=sa.Float) + _state.reclaim_after,
     )
     .values(reclaim_at=sa.bindparam("now", type_=sa.Float) + _state.reclaim_after)

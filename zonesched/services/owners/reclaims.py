@@ -54,7 +54,8 @@ def _reclaim(zone: Zone, uuid: str) -> bool:
     try:
         servers.delete(zone, Caller(zone.uuid, "", Role.ADMIN, ""), uuid, check=check)
     except NotFound:
-        pass
+        # Restored or gone meanwhile: the others of this round may wait for the next one.
+        return False
     except Exception as error:
         if outage(error):
             raise

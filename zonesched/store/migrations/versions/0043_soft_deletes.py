@@ -10,7 +10,8 @@ down_revision = "0042"
 
 
 def upgrade() -> None:
-    op.add_column("instance_states", sa.Column("reclaim_at", sa.Float(), nullable=False, server_default="0"))
+    for name in ("reclaim_at", "reclaim_after"):
+        op.add_column("instance_states", sa.Column(name, sa.Float(), nullable=False, server_default="0"))
     waits = sa.text("reclaim_at > 0")
     op.create_index(
         "ix_instance_states_reclaim",
