@@ -82,7 +82,7 @@ class Moving:
 
 @dataclass(frozen=True)
 class Confirmed:
-    """It is where the rows have it, and no longer where they keep what it was before its move."""
+    """Instance that is where the rows have it, and no longer where they keep what it was before its move."""
 
     known: Known
     found: Found
