@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -23,8 +22,8 @@ ENDS_WITHIN_S = 15.0
 LOG_LINES = 20
 FIRST_PORT, PORTS = 10_000, 10_000
 """Below those from which Linux takes ports for connections, and below the demo's."""
-LAST_PORT = Path(tempfile.gettempdir(), f"zonesched-last-port-{os.getuid()}")
-"""Has the port that was found last."""
+LAST_PORT = f"/tmp/zonesched-last-port-{os.getuid()}"
+"""File with the port that was found last: one for all processes, whatever folder each has for its own."""
 
 
 class StartFailed(Exception):
@@ -76,16 +75,17 @@ def free_ports(count: int) -> list[int]:
     again before its zone listens, which takes a second.
     """
     found: list[int] = []
-    with LAST_PORT.open("a+b") as last:
+    # Not through a link of somebody else's.
+    with os.fdopen(os.open(LAST_PORT, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+b") as last:
         fcntl.flock(last, fcntl.LOCK_EX)
-        last.seek(0)
         port = int(last.read() or FIRST_PORT)
         while len(found) < count:
             port = FIRST_PORT + (port + 1 - FIRST_PORT) % PORTS
             with suppress(OSError), socket.socket() as probe:
                 probe.bind(("127.0.0.1", port))
                 found.append(port)
-        last.truncate(0)
+        last.seek(0)
+        last.truncate()
         last.write(b"%d" % port)
     return found
 
