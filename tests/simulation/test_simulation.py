@@ -118,8 +118,8 @@ def nothing_is_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("plant", "promise", "likely"),
     [
-        (entries_are_never_used_up, "P5", 67),
-        (an_unanswered_confirm_counts_as_refused, "P2", 129),
+        (entries_are_never_used_up, "P5", 11),
+        (an_unanswered_confirm_counts_as_refused, "P2", 695002),
         (agents_end_nothing, "P2", 6),
         (actions_reach_their_end_unnoticed, "P9", 6),
         (children_are_told_no_state, "P9", 6),
@@ -144,12 +144,12 @@ def test_a_planted_bug_is_found(
     [
         ("old lease still writes", "lease z", 2),
         ("confirm on own authority", "IllegalMove", 399),
-        ("confirm answered for a child", "is confirmed in", 42),
-        ("anti-affinity off by one", "group z", 74),
-        ("holds are never reaped", "over and still there", 37),
+        ("confirm answered for a child", "is confirmed in", 49),
+        ("anti-affinity off by one", "group z", 78),
+        ("holds are never reaped", "over and still there", 39),
         ("found nowhere and not ended", "P11 z", 520),
         ("a restored zone works on", "P11 z", 562),
-        ("a parent's quota off by one", "quota z", 490072),
+        ("a parent's quota off by one", "quota z", 490295),
     ],
 )
 def test_a_planted_line_is_found(tmp_path: Path, name: str, rule: str, likely: int) -> None:
