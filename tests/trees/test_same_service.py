@@ -210,7 +210,7 @@ def test_an_agent_takes_the_place_of_one_that_has_ended_which_is_refused_when_it
 
 
 def test_an_agent_without_a_state_folder_gets_no_place_of_one_that_may_run_its_servers(tree: Tree) -> None:
-    """As where somebody starts it and leaves its driver out: `fake` is the default."""
+    """An agent that was started without its driver: `fake` is the default."""
     first = an_agent(tree, 1)
     uuid = a_server(tree)
     work(tree, first)

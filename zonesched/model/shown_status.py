@@ -62,31 +62,25 @@ def expected_status(status: InstanceStatus, state: InstanceState) -> Status:
     REBOOT, HARD_REBOOT or REBUILD while one is due; RESIZE while it moves, and VERIFY_RESIZE until that is
     settled.
     """
-    if is_soft_deleted(status, state):
-        return Status.SOFT_DELETED
-    if status is not InstanceStatus.ACTIVE:
-        return STATUS_WITHOUT_POWER[status]
-    if (moving := _changing_place(state)) is not None:
-        return moving
-    if state.is_rebuilding:
-        return Status.REBUILD
-    power = state.desired.power if state.is_pending else state.observed.power
-    return _rebooting(state) if power is Power.RUNNING and state.is_rebooting else STATUS_OF_POWER[power]
+    return _status(status, state, state.desired.power if state.is_pending else state.observed.power)
 
 
 def shown_status(status: InstanceStatus, state: InstanceState) -> Status:
     """Return the status for an instance's owner, from the stored status and the instance's state."""
-    if is_soft_deleted(status, state):
-        return Status.SOFT_DELETED
     if status is InstanceStatus.BUILD and is_unshelving(status, state):
         return Status.SHELVED_OFFLOADED
+    return _status(status, state, state.observed.power)
+
+
+def _status(status: InstanceStatus, state: InstanceState, power: Power) -> Status:
+    if is_soft_deleted(status, state):
+        return Status.SOFT_DELETED
     if status is not InstanceStatus.ACTIVE:
         return STATUS_WITHOUT_POWER[status]
     if (moving := _changing_place(state)) is not None:
         return moving
     if state.is_rebuilding:
         return Status.REBUILD
-    power = state.observed.power
     return _rebooting(state) if power is Power.RUNNING and state.is_rebooting else STATUS_OF_POWER[power]
 
 
